@@ -1,0 +1,100 @@
+# hlocc: everything is built out of tree, in build/ (build/sanitize/ with SANITIZE=1).
+#   make            the compiler build/hlocc and the runtime library build/libhlocc_rt.a
+#   make demo       compile a small CNN to an object, link it into a C program, run that
+#   make check      unit tests, golden tests, recorded cases;  make check-long adds slower ones
+#   make install    PREFIX=/usr/local DESTDIR=
+#   make deps       what is missing from Debian's packages: installed by root, else named
+
+VERSION := 0.1.0
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+B := build$(if $(SANITIZE),/sanitize)
+
+CC := gcc
+AR := ar
+WARN := -Wall -Wextra -Werror
+OPT := -O2 -g
+ifdef SANITIZE
+OPT := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
+endif
+CPPFLAGS += -I. -I$(B)/gen -D_GNU_SOURCE -DHLOCC_VERSION='"$(VERSION)"'
+CFLAGS := -std=gnu11 $(OPT) $(WARN) -fPIC -pthread $(EXTRA_CFLAGS)
+
+DIRS := ir passes backend/cpu compiler
+SRCS := $(filter-out %_test.c,$(foreach d,$(DIRS),$(wildcard $(d)/*.c)))
+LIB_SRCS := $(filter-out compiler/main.c,$(SRCS))
+RT_SRCS := $(filter-out %_test.c,$(wildcard runtime/cpu/*.c))
+TEST_SRCS := $(foreach d,$(DIRS) runtime/cpu,$(wildcard $(d)/*_test.c))
+LEX := $(wildcard ir/*.l)
+YACC := $(wildcard ir/*.y)
+GEN_OBJS := $(LEX:%.l=$(B)/obj/gen/%.o) $(YACC:%.y=$(B)/obj/gen/%.o)
+LIB_OBJS := $(LIB_SRCS:%.c=$(B)/obj/%.o) $(GEN_OBJS)
+RT_OBJS := $(RT_SRCS:%.c=$(B)/obj/%.o)
+TESTS := $(TEST_SRCS:%.c=$(B)/test/%)
+GEN_HEADERS := $(YACC:%.y=$(B)/gen/%.h) $(LEX:%.l=$(B)/gen/%.h)
+
+.PHONY: all demo check check-long install clean deps tests
+.DELETE_ON_ERROR:
+all: $(B)/hlocc $(B)/libhlocc_rt.a
+
+# Made once: installs or names missing packages, then asks LLVM for its flags. Make reads it again
+# after writing it, so that a fresh machine needs one command.
+ifeq ($(filter clean deps,$(MAKECMDGOALS)),)
+-include build/config.mk
+endif
+build/config.mk: testdata/tools/deps.sh
+	@mkdir -p $(@D)
+	@sh testdata/tools/deps.sh config > $@.tmp && mv $@.tmp $@
+deps:
+	@sh testdata/tools/deps.sh install
+
+$(B)/hlocc: $(B)/obj/compiler/main.o $(B)/libhlocc.a $(B)/libhlocc_rt.a
+	$(CC) $(CFLAGS) -o $@ $< $(B)/libhlocc.a \
+	    -Wl,--whole-archive $(B)/libhlocc_rt.a -Wl,--no-whole-archive \
+	    -Wl,--export-dynamic-symbol='hlocc_rt_*' $(LLVM_LIBS) -lcjson -lm -lpthread
+
+$(B)/libhlocc.a: $(LIB_OBJS)
+	@rm -f $@
+	$(AR) rcs $@ $^
+$(B)/libhlocc_rt.a: $(RT_OBJS)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(B)/obj/%.o: %.c | $(GEN_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(LLVM_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+$(B)/obj/gen/%.o: $(B)/gen/%.c | $(GEN_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-error -Wno-unused-function -Wno-unused-parameter \
+	    -Wno-unused-but-set-variable -Wno-sign-compare -MMD -MP -c -o $@ $<
+$(B)/gen/%.c $(B)/gen/%.h: %.y
+	@mkdir -p $(@D)
+	bison -Wno-yacc --defines=$(B)/gen/$*.h -o $(B)/gen/$*.c $<
+$(B)/gen/%.c $(B)/gen/%.h: %.l
+	@mkdir -p $(@D)
+	flex --header-file=$(B)/gen/$*.h -o $(B)/gen/$*.c $<
+
+$(B)/test/%: $(B)/obj/%.o $(B)/libhlocc.a $(B)/libhlocc_rt.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -o $@ $< $(B)/libhlocc.a $(B)/libhlocc_rt.a $(LLVM_LIBS) -lcjson -lcmocka \
+	    -lm -lpthread
+tests: $(TESTS)
+
+demo: all
+	@sh testdata/demo/demo.sh $(B)
+check: all tests
+	@JOBS=$(JOBS) python3 testdata/tools/check.py $(B) $(TESTS)
+check-long: all tests
+	@JOBS=$(JOBS) python3 testdata/tools/check.py --long $(B) $(TESTS)
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include/hlocc
+	install -m 755 $(B)/hlocc $(DESTDIR)$(PREFIX)/bin/hlocc
+	install -m 644 $(B)/libhlocc_rt.a $(B)/libhlocc.a $(DESTDIR)$(PREFIX)/lib/
+	install -m 644 compiler/hlocc.h $(DESTDIR)$(PREFIX)/include/hlocc/
+
+clean:
+	rm -rf build
+
+-include $(LIB_OBJS:.o=.d) $(RT_OBJS:.o=.d) $(TEST_SRCS:%.c=$(B)/obj/%.d) $(B)/obj/compiler/main.d
+.SECONDARY:
