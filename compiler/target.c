@@ -1,0 +1,68 @@
+#include "compiler/target.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/eval.h"
+
+#if __has_include("backend/cpu/cpu.h")
+#define HAVE_CPU 1
+#include "compiler/target_cpu.h"
+#endif
+
+struct target_program {
+    struct target_options options;
+    struct hlo_module *module;
+#ifdef HAVE_CPU
+    struct cpu_session *cpu;
+#endif
+};
+
+static const char *const names[] = {[TARGET_INTERP] = "interp", [TARGET_CPU] = "cpu"};
+
+int target_from_name(const char *name) {
+    for (int i = 0; i < (int)(sizeof names / sizeof *names); i++) {
+        if (strcmp(name, names[i]) == 0) return i;
+    }
+    return -1;
+}
+
+const char *target_name(enum target_kind kind) { return names[kind]; }
+
+struct target_program *target_prepare(struct hlo_module *module,
+                                      const struct target_options *options, struct diag *diag) {
+    struct target_program *program = calloc(1, sizeof *program);
+    if (!program) {
+        diag_error(diag, (struct src_loc){0}, "out of memory");
+        return NULL;
+    }
+    program->options = *options;
+    program->module = module;
+    if (options->kind == TARGET_INTERP) return program;
+#ifdef HAVE_CPU
+    program->cpu = cpu_session_new(module, options, diag);
+    if (program->cpu) return program;
+#else
+    diag_error(diag, (struct src_loc){0}, "this build has no CPU target");
+#endif
+    free(program);
+    return NULL;
+}
+
+struct literal *target_run(struct target_program *program, struct literal *const *args,
+                           struct diag *diag) {
+#ifdef HAVE_CPU
+    if (program->cpu) return cpu_session_run(program->cpu, args, diag);
+#endif
+    struct eval_options options = {.matmul_precision = program->options.matmul_precision,
+                                   .seed = program->options.seed};
+    return module_evaluate(program->module, args, &options, diag);
+}
+
+void target_free(struct target_program *program) {
+    if (!program) return;
+#ifdef HAVE_CPU
+    cpu_session_free(program->cpu);
+#endif
+    free(program);
+}

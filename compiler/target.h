@@ -1,0 +1,32 @@
+/* The seam between the command line and what runs a program. */
+#ifndef COMPILER_TARGET_H
+#define COMPILER_TARGET_H
+
+#include "ir/hlo.h"
+
+enum target_kind { TARGET_INTERP, TARGET_CPU };
+
+struct target_options {
+    enum target_kind kind;
+    int opt_level;        /* 0 to 3 */
+    const char *mcpu;     /* NULL: native */
+    int threads;          /* 0: the cores here */
+    int matmul_precision; /* ENUM_PRECISION_*, 0: highest */
+    uint64_t seed;
+};
+
+struct target_program;
+
+/* Makes the module ready to run; it must outlive the program and may be changed (optimised). NULL
+ * with errors in diag where the target cannot run it: all that stands in the way at once. */
+struct target_program *target_prepare(struct hlo_module *module,
+                                      const struct target_options *options, struct diag *diag);
+/* One run: a reference to the result, or NULL with an error in diag. */
+struct literal *target_run(struct target_program *program, struct literal *const *args,
+                           struct diag *diag);
+void target_free(struct target_program *program); /* NULL is fine */
+/* -1 where the word names no target of this build. */
+int target_from_name(const char *name);
+const char *target_name(enum target_kind kind);
+
+#endif
