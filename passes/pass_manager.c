@@ -1,0 +1,147 @@
+#include "passes/pass.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "ir/verify.h"
+
+enum { FOLD_MAX_BYTES = 64 * 1024, FOLD_MAX_STEPS = 1 << 20 };
+
+static const struct pass_info pass_table[PASS_COUNT] = {
+#define PASS(name, text) {#name, text, name##_run},
+#include "passes/pass.def"
+#undef PASS
+};
+
+/* ---- the pipelines ---- */
+
+/* What every target wants: the same values from fewer and cheaper instructions. */
+#define SIMPLIFY                                                                                   \
+    PASS_call_inliner, PASS_tuple_simplifier, PASS_dce, PASS_cse, PASS_constant_folding,           \
+        PASS_algebraic_simplifier, PASS_constant_folding, PASS_algebraic_simplifier,               \
+        PASS_tuple_simplifier, PASS_cse, PASS_dce
+
+/* What static memory needs, last. */
+#define MEMORY PASS_flatten_call_graph, PASS_copy_insertion, PASS_dce
+
+static const enum pass_id generic_pipeline[] = {SIMPLIFY};
+static const enum pass_id cpu_pipeline[] = {SIMPLIFY, MEMORY};
+static const enum pass_id tpu_pipeline[] = {SIMPLIFY, MEMORY};
+/* -O0: the least that the backends take. */
+static const enum pass_id plain_pipeline[] = {PASS_call_inliner, PASS_dce, MEMORY};
+
+#define RETURN_PIPELINE(list) return *count = (int)(sizeof list / sizeof *list), list
+
+const enum pass_id *pass_pipeline(enum pass_target target, int level, int *count) {
+    if (target == PASS_TARGET_GENERIC) RETURN_PIPELINE(generic_pipeline);
+    if (level <= 0) RETURN_PIPELINE(plain_pipeline);
+    if (target == PASS_TARGET_CPU) RETURN_PIPELINE(cpu_pipeline);
+    RETURN_PIPELINE(tpu_pipeline);
+}
+
+/* ---- names ---- */
+
+const struct pass_info *pass_info(enum pass_id id) {
+    return &pass_table[id];
+}
+
+static bool name_matches(const char *pass, const char *name, size_t length) {
+    if (strlen(pass) != length) return false;
+    for (size_t i = 0; i < length; i++) {
+        char c = name[i] == '-' ? '_' : name[i];
+        if (pass[i] != c) return false;
+    }
+    return true;
+}
+
+enum pass_id pass_from_name(const char *name, size_t length) {
+    for (int i = 0; i < PASS_COUNT; i++)
+        if (name_matches(pass_table[i].name, name, length)) return (enum pass_id)i;
+    return PASS_COUNT;
+}
+
+const enum pass_id *pass_list_parse(struct arena *arena, const char *text, int *count,
+                                    struct diag *diag) {
+    size_t most = 1;
+    for (const char *c = text; *c; c++) most += *c == ',';
+    enum pass_id *list = arena_array(arena, most, sizeof *list);
+    *count = 0;
+    while (*text) {
+        size_t length = strcspn(text, ",");
+        if (length > 0) {
+            enum pass_id id = pass_from_name(text, length);
+            if (id == PASS_COUNT) {
+                diag_error(diag, (struct src_loc){0, 0}, "there is no pass named '%.*s'",
+                           (int)(length < 100 ? length : 100), text);
+                return NULL;
+            }
+            list[(*count)++] = id;
+        }
+        text += length;
+        if (*text == ',') text++;
+    }
+    return list;
+}
+
+/* ---- running ---- */
+
+void pass_context_init(struct pass_context *context, struct diag *diag) {
+    memset(context, 0, sizeof *context);
+    context->diag = diag;
+    context->rewrite_limit = -1;
+    context->fold_max_bytes = FOLD_MAX_BYTES;
+    context->fold_max_steps = FOLD_MAX_STEPS;
+}
+
+bool pass_may_rewrite(struct pass_context *context) {
+    if (context->rewrite_limit >= 0 && context->rewrites >= context->rewrite_limit) return false;
+    context->rewrites++;
+    context->stats[context->current].rewrites++;
+    return true;
+}
+
+static double seconds_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static bool run_one(struct pass_context *context, struct hlo_module *module, enum pass_id id) {
+    const struct pass_hooks *hooks = context->hooks;
+    const struct pass_info *info = &pass_table[id];
+    struct pass_stat *stat = &context->stats[id];
+    int errors = context->diag->errors;
+    if (hooks && hooks->before) hooks->before(hooks->user, info->name, module);
+    context->current = id;
+    double start = seconds_now();
+    bool changed = info->run(context, module);
+    stat->seconds += seconds_now() - start;
+    stat->runs++;
+    stat->changed += changed;
+    if (context->diag->errors > errors) return false;
+    if (changed) {
+        module_sort_computations(module);
+        context->changed_runs++;
+    }
+    if (hooks && hooks->after)
+        hooks->after(hooks->user, info->name, context->changed_runs, changed, module);
+    if (changed && context->verify && !module_verify(module, context->diag)) {
+        diag_error(context->diag, (struct src_loc){0, 0},
+                   "the module does not verify after pass %s", info->name);
+        return false;
+    }
+    return true;
+}
+
+bool pass_pipeline_run(struct pass_context *context, struct hlo_module *module,
+                       const enum pass_id *passes, int count) {
+    for (int i = 0; i < count; i++) {
+        if (context->interrupt && atomic_load(context->interrupt)) {
+            diag_error(context->diag, (struct src_loc){0, 0}, "interrupted");
+            return false;
+        }
+        if (context->disabled[passes[i]]) continue;
+        if (!run_one(context, module, passes[i])) return false;
+    }
+    return true;
+}

@@ -1,0 +1,95 @@
+#include "passes/util.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool has_own_side_effect(const struct hlo_instr *instr) {
+    if (opcode_info(instr->opcode)->flags & (OP_FLAG_SIDE_EFFECT | OP_FLAG_COLLECTIVE)) return true;
+    if (instr->opcode == OP_CUSTOM_CALL)
+        return instr_bool(instr, ATTR_CUSTOM_CALL_HAS_SIDE_EFFECT, false);
+    return false;
+}
+
+bool instr_has_side_effect(const struct hlo_instr *instr) {
+    if (has_own_side_effect(instr)) return true;
+    for (int i = 0; i < instr->ncalled; i++)
+        if (instr->called[i]->mark) return true;
+    return false;
+}
+
+void mark_side_effects(struct hlo_module *module) {
+    FOR_EACH_COMPUTATION(computation, module) {
+        computation->mark = 0;
+        FOR_EACH_INSTR(instr, computation) {
+            if (!instr_has_side_effect(instr)) continue;
+            computation->mark = 1;
+            break;
+        }
+    }
+}
+
+/* Attributes may stand in any order; names and metadata do not count. */
+bool instr_same_but_operands(const struct hlo_instr *a, const struct hlo_instr *b) {
+    if (a->opcode != b->opcode || a->async_opcode != b->async_opcode || a->shape != b->shape ||
+        a->noperands != b->noperands || a->ncalled != b->ncalled || a->nattrs != b->nattrs)
+        return false;
+    for (int i = 0; i < a->ncalled; i++)
+        if (a->called[i] != b->called[i]) return false;
+    for (int i = 0; i < a->nattrs; i++) {
+        bool found = false;
+        for (int j = 0; j < b->nattrs && !found; j++)
+            found = a->attrs[i].key == b->attrs[j].key && attr_equal(&a->attrs[i], &b->attrs[j]);
+        if (!found) return false;
+    }
+    return true;
+}
+
+bool instr_is_constant(const struct hlo_instr *instr) {
+    return instr->opcode == OP_CONSTANT && instr->literal && !literal_has_elided(instr->literal);
+}
+
+static bool element_is(const struct literal *literal, int64_t index, double value) {
+    enum element_type type = literal->shape->type;
+    if (element_type_is_complex(type)) {
+        double got[2];
+        literal_get_complex(literal, index, got);
+        return got[0] == value && signbit(got[0]) == signbit(value) && got[1] == 0 &&
+               !signbit(got[1]);
+    }
+    if (!element_type_is_float(type)) return literal_get_int(literal, index) == (int64_t)value;
+    double got = literal_get_double(literal, index);
+    return got == value && signbit(got) == signbit(value);
+}
+
+bool instr_is_splat(const struct hlo_instr *instr, double value) {
+    if (instr->opcode == OP_BROADCAST) instr = instr->operands[0];
+    if (!instr_is_constant(instr) || !shape_is_array(instr->shape)) return false;
+    if (shape_is_dynamic(instr->shape)) return false;
+    int64_t count = instr->shape->count;
+    enum { MOST = 4096 }; /* large constants are seldom one number; do not look far */
+    if (count < 1 || count > MOST) return false;
+    for (int64_t i = 0; i < count; i++)
+        if (!element_is(instr->literal, i, value)) return false;
+    return true;
+}
+
+struct hlo_instr *instr_new_splat(struct hlo_instr *before, const struct shape *shape,
+                                  double value) {
+    struct shape_table *shapes = before->parent->module->shapes;
+    const struct shape *scalar = shape_scalar(shapes, shape->type);
+    struct literal *literal = literal_new(scalar);
+    if (!literal) return NULL;
+    if (element_type_is_float(shape->type)) literal_set_double(literal, 0, value);
+    else if (element_type_is_complex(shape->type)) literal_set_complex(literal, 0, value, 0);
+    else literal_set_int(literal, 0, (int64_t)value);
+    struct hlo_instr *constant = instr_new_constant(before->parent, before, literal);
+    if (shape->rank == 0) return constant;
+    struct hlo_instr *splat =
+        instr_new(before->parent, before, OP_BROADCAST, shape, NULL, 1, &constant);
+    instr_set_ints(splat, ATTR_DIMENSIONS, 0, NULL);
+    return splat;
+}
+
+bool ints_equal(int count, const int64_t *a, const int64_t *b) {
+    return count == 0 || memcmp(a, b, (size_t)count * sizeof *a) == 0;
+}

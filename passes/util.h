@@ -1,0 +1,24 @@
+/* What several passes ask about instructions. */
+#ifndef PASSES_UTIL_H
+#define PASSES_UTIL_H
+
+#include "ir/hlo.h"
+
+/* Sets mark of every computation to whether something in it (or in what it calls) has a side
+ * effect. The module's computations must be in callees-first order. */
+void mark_side_effects(struct hlo_module *module);
+/* Must not be removed, merged or reordered. Needs mark_side_effects. */
+bool instr_has_side_effect(const struct hlo_instr *instr);
+/* Same opcode, shape (layout too), attributes, called computations; operands aside. */
+bool instr_same_but_operands(const struct hlo_instr *a, const struct hlo_instr *b);
+bool instr_is_constant(const struct hlo_instr *instr);
+/* An array constant, or a broadcast of a scalar one, whose elements all have the bits of `value`
+ * (for floats, 0 is +0 and not -0). */
+bool instr_is_splat(const struct hlo_instr *instr, double value);
+/* A constant of the shape with every element `value`: a scalar constant and a broadcast. NULL when
+ * out of memory. */
+struct hlo_instr *instr_new_splat(struct hlo_instr *before, const struct shape *shape,
+                                  double value);
+bool ints_equal(int count, const int64_t *a, const int64_t *b);
+
+#endif
