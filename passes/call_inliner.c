@@ -42,7 +42,6 @@ static bool any_control(const struct hlo_computation *computation) {
 
 static bool may_inline(const struct hlo_instr *call, bool control) {
     if (call->opcode != OP_CALL || call->ncalled != 1 || call->ncontrol) return false;
-    if (instr_bool(call, ATTR_IS_COMPOSITE, false)) return false;
     if (call->called[0] == call->parent || !call->called[0]->root) return false;
     if (call->called[0]->nparameters != call->noperands) return false;
     return !control || !has_control_successor(call);
