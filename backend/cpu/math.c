@@ -1,0 +1,242 @@
+/* Elementary functions as branch-free IR: exponentials, logarithms and what follows from them, for
+ * float and double. Coefficients are weighted least-maximum fits over the reduced range; the
+ * reductions are the textbook ones (Muller, Elementary Functions, chapters 9 to 11). */
+#include <math.h>
+#include <string.h>
+
+#include "backend/cpu/emit.h"
+
+LLVMValueRef emit_intrinsic(struct cpu_builder *b, const char *name, int count,
+                            const LLVMValueRef *arguments)
+{
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    LLVMTypeRef type = LLVMTypeOf(arguments[0]);
+    LLVMValueRef callee = LLVMGetIntrinsicDeclaration(b->module, id, &type, 1);
+    LLVMTypeRef function_type = LLVMIntrinsicGetType(b->context, id, &type, 1);
+    return LLVMBuildCall2(b->builder, function_type, callee, (LLVMValueRef *)arguments,
+                          (unsigned)count, "");
+}
+
+/* Marks a declared libm function as one that only computes, so that calls can move and merge. */
+static void mark_pure(struct cpu_builder *b, LLVMValueRef function)
+{
+    static const char *const names[] = {"nounwind", "willreturn", "nofree", "nosync"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        unsigned kind = LLVMGetEnumAttributeKindForName(names[i], strlen(names[i]));
+        LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                                LLVMCreateEnumAttribute(b->context, kind, 0));
+    }
+    /* memory(none): errno is nobody's business here. */
+    unsigned memory = LLVMGetEnumAttributeKindForName("memory", 6);
+    LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                            LLVMCreateEnumAttribute(b->context, memory, 0));
+}
+
+LLVMValueRef emit_libm(struct cpu_builder *b, const char *name, int count,
+                       const LLVMValueRef *arguments)
+{
+    LLVMTypeRef type = LLVMTypeOf(arguments[0]);
+    LLVMTypeRef parameters[2] = {type, type};
+    LLVMTypeRef function_type = LLVMFunctionType(type, parameters, (unsigned)count, false);
+    LLVMValueRef function = LLVMGetNamedFunction(b->module, name);
+    if (!function) {
+        function = LLVMAddFunction(b->module, name, function_type);
+        mark_pure(b, function);
+    }
+    return LLVMBuildCall2(b->builder, function_type, function, (LLVMValueRef *)arguments,
+                          (unsigned)count, "");
+}
+
+/* ---- the exponential ---- */
+
+/* Ordered comparisons, so that NaN passes. */
+static LLVMValueRef clamp_to(struct cpu_builder *b, LLVMValueRef x, double low, double high)
+{
+    x = select_of(b, f_cmpk(b, LLVMRealOLT, x, low), fk(x, low), x);
+    return select_of(b, f_cmpk(b, LLVMRealOGT, x, high), fk(x, high), x);
+}
+
+/* x = n ln 2 + r with |r| <= ln 2 / 2; n comes as an integer of x's width. The sum with 1.5 * 2^p
+ * rounds to an integer that stands in the low bits; unlike fptosi it is defined for NaN. */
+static LLVMValueRef exp_reduce(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef *n)
+{
+    bool wide = is_double(x);
+    double magic = wide ? 0x1.8p52 : 0x1.8p23;
+    LLVMValueRef shifted = f_fma(b, x, fk(x, 0x1.71547652b82fep0), fk(x, magic));
+    LLVMValueRef count = f_sub(b, shifted, fk(x, magic));
+    *n = i_sub(b, bits_of(b, shifted), bits_of(b, fk(x, magic)));
+    /* The high part of ln 2 has so few bits that its product with n is exact. */
+    LLVMValueRef r = f_fma(b, count, fk(x, wide ? -0x1.62e42feep-1 : -0x1.63p-1), x);
+    return f_fma(b, count, fk(x, wide ? -0x1.a39ef35793c76p-33 : 0x1.bd0105c610ca8p-13), r);
+}
+
+/* e^r - 1 for |r| <= ln 2 / 2. */
+static LLVMValueRef expm1_poly(struct cpu_builder *b, LLVMValueRef r)
+{
+    LLVMValueRef p;
+    if (is_double(r))
+        p = POLY(b, r, 0.5, 0.16666666666666685, 0.04166666666666681, 0.0083333333333160328,
+                 0.0013888888888820066, 0.0001984126989875884, 2.4801587446684482e-05,
+                 2.7557232597752011e-06, 2.7557172889319036e-07, 2.5112788652839245e-08,
+                 2.0945104998365857e-09);
+    else
+        p = POLY(b, r, 0.5, 0.166666672, 0.0416662693, 0.00833326764, 0.00139461481,
+                 0.000199165923);
+    return f_fma(b, f_mul(b, r, r), p, r);
+}
+
+/* 2^n for n within the exponent's range. */
+static LLVMValueRef power_of_two(struct cpu_builder *b, LLVMValueRef n)
+{
+    bool wide = LLVMGetIntTypeWidth(LLVMTypeOf(n)) == 64;
+    return float_of(b, i_shlk(b, i_addk(b, n, wide ? 1023 : 127), wide ? 52 : 23));
+}
+
+LLVMValueRef math_exp_scaled(struct cpu_builder *b, LLVMValueRef x, int shift)
+{
+    LLVMValueRef n;
+    x = is_double(x) ? clamp_to(b, x, -747, 713) : clamp_to(b, x, -105, 91);
+    LLVMValueRef r = exp_reduce(b, x, &n);
+    LLVMValueRef p = f_addk(b, expm1_poly(b, r), 1);
+    if (shift)
+        n = i_addk(b, n, (uint64_t)(int64_t)shift);
+    /* In two steps: 2^n itself may be out of range where the result is not. */
+    LLVMValueRef half = i_ashrk(b, n, 1);
+    p = f_mul(b, p, power_of_two(b, half));
+    return f_mul(b, p, power_of_two(b, i_sub(b, n, half)));
+}
+
+LLVMValueRef math_exp(struct cpu_builder *b, LLVMValueRef x)
+{
+    return math_exp_scaled(b, x, 0);
+}
+
+/* e^x - 1 for |x| that is not so small that half of it underflows. */
+static LLVMValueRef expm1_core(struct cpu_builder *b, LLVMValueRef x)
+{
+    LLVMValueRef n, r = exp_reduce(b, x, &n);
+    /* Half of the scale, as 2^n may be just out of range. */
+    LLVMValueRef scale = power_of_two(b, i_subk(b, n, 1));
+    LLVMValueRef sum = f_fma(b, scale, expm1_poly(b, r), f_addk(b, scale, -0.5));
+    return f_add(b, sum, sum);
+}
+
+LLVMValueRef math_expm1(struct cpu_builder *b, LLVMValueRef x)
+{
+    bool wide = is_double(x);
+    LLVMValueRef y = expm1_core(b, clamp_to(b, x, wide ? -50 : -40, wide ? 710 : 89));
+    LLVMValueRef tiny = f_cmpk(b, LLVMRealOLT, f_abs(b, x), wide ? 0x1p-54 : 0x1p-25);
+    return select_of(b, tiny, x, y);
+}
+
+LLVMValueRef math_tanh(struct cpu_builder *b, LLVMValueRef x)
+{
+    LLVMValueRef a = f_abs(b, x), y = f_add(b, a, a);
+    y = select_of(b, f_cmpk(b, LLVMRealOGT, y, 60), fk(x, 60), y);
+    LLVMValueRef e = expm1_core(b, y);
+    return f_copysign(b, f_div(b, e, f_addk(b, e, 2)), x);
+}
+
+LLVMValueRef math_logistic(struct cpu_builder *b, LLVMValueRef x)
+{
+    LLVMValueRef e = math_exp(b, f_neg(b, x));
+    return f_div(b, fk(x, 1), f_addk(b, e, 1));
+}
+
+/* ---- the logarithm ---- */
+
+/* u = 2^e m with m in [sqrt(1/2), sqrt(2)); for positive normal numbers. Returns m. */
+static LLVMValueRef split_exponent(struct cpu_builder *b, LLVMValueRef u, LLVMValueRef *e)
+{
+    bool wide = is_double(u);
+    LLVMValueRef bits = bits_of(b, u);
+    LLVMValueRef above = i_subk(b, bits, wide ? 0x3fe6a09e667f3bcd : 0x3f3504f3);
+    *e = i_ashrk(b, above, wide ? 52 : 23);
+    return float_of(b, i_sub(b, bits, i_shlk(b, *e, wide ? 52 : 23)));
+}
+
+/* Exponents as floats. Of 64 bits by way of 32: vector units lack the direct conversion. */
+static LLVMValueRef exponent_to_float(struct cpu_builder *b, LLVMValueRef e, LLVMValueRef like)
+{
+    if (LLVMGetIntTypeWidth(LLVMTypeOf(e)) == 64)
+        e = LLVMBuildTrunc(b->builder, e, int_type(b, 32), "");
+    return LLVMBuildSIToFP(b->builder, e, LLVMTypeOf(like), "");
+}
+
+/* log(1 + f) + e ln 2. */
+static LLVMValueRef log_core(struct cpu_builder *b, LLVMValueRef f, LLVMValueRef e)
+{
+    LLVMValueRef square = f_mul(b, f, f);
+    if (!is_double(f)) {
+        LLVMValueRef p = POLY(b, f, 0.333333105, -0.249999866, 0.200022265, -0.166692495,
+                              0.142186552, -0.12384367, 0.118730098, -0.117897138, 0.0691518262);
+        LLVMValueRef rest = f_mul(b, square, f_fma(b, p, f, fk(f, -0.5)));
+        rest = f_fma(b, e, fk(f, -0x1.bd0105c610ca8p-13), rest);
+        return f_fma(b, e, fk(f, 0x1.63p-1), f_add(b, f, rest));
+    }
+    LLVMValueRef s = f_div(b, f, f_addk(b, f, 2)), z = f_mul(b, s, s);
+    LLVMValueRef p = POLY(b, z, 0.66666666666666663, 0.40000000000006225, 0.28571428569076657,
+                          0.22222222650511461, 0.18181775200691933, 0.15387117460643057,
+                          0.13249393777531429, 0.13258847325547357);
+    LLVMValueRef half = f_mulk(b, square, 0.5);
+    LLVMValueRef rest = f_mul(b, s, f_fma(b, z, p, half));
+    rest = f_fma(b, e, fk(f, 0x1.a39ef35793c76p-33), rest);
+    return f_fma(b, e, fk(f, 0x1.62e42feep-1), f_sub(b, f, f_sub(b, half, rest)));
+}
+
+/* The corners of log(u): 0, negative, infinite and NaN. */
+static LLVMValueRef log_corners(struct cpu_builder *b, LLVMValueRef u, LLVMValueRef y)
+{
+    y = select_of(b, f_cmpk(b, LLVMRealOEQ, u, INFINITY), u, y);
+    y = select_of(b, f_cmpk(b, LLVMRealOEQ, u, 0), fk(u, -INFINITY), y);
+    y = select_of(b, f_cmpk(b, LLVMRealOLT, u, 0), fk(u, NAN), y);
+    return select_of(b, f_is_nan(b, u), u, y);
+}
+
+LLVMValueRef math_log(struct cpu_builder *b, LLVMValueRef x)
+{
+    LLVMValueRef e, m = split_exponent(b, x, &e);
+    LLVMValueRef y = log_core(b, f_addk(b, m, -1), exponent_to_float(b, e, x));
+    return log_corners(b, x, y);
+}
+
+LLVMValueRef math_log1p(struct cpu_builder *b, LLVMValueRef x)
+{
+    bool wide = is_double(x);
+    LLVMValueRef u = f_addk(b, x, 1), e, m = split_exponent(b, u, &e);
+    /* What the sum 1 + x lost, exactly, brought to the scale of m. */
+    LLVMValueRef big = f_cmpk(b, LLVMRealOGE, x, 1);
+    LLVMValueRef lost = select_of(b, big, f_sub(b, fk(x, 1), f_sub(b, u, x)),
+                                  f_sub(b, x, f_addk(b, u, -1)));
+    LLVMValueRef scale = power_of_two(b, i_sub(b, ik(e, 0), e));
+    LLVMValueRef huge = f_cmpk(b, LLVMRealOGE, x, wide ? 0x1p60 : 0x1p30);
+    lost = select_of(b, huge, fk(x, 0), f_mul(b, lost, scale));
+    LLVMValueRef f = f_add(b, f_addk(b, m, -1), lost);
+    LLVMValueRef y = log_corners(b, u, log_core(b, f, exponent_to_float(b, e, x)));
+    LLVMValueRef tiny = f_cmpk(b, LLVMRealOLT, f_abs(b, x), wide ? 0x1p-54 : 0x1p-25);
+    return select_of(b, tiny, x, y);
+}
+
+/* ---- roots and the error function ---- */
+
+LLVMValueRef math_rsqrt(struct cpu_builder *b, LLVMValueRef x)
+{
+    return f_div(b, fk(x, 1), f_sqrt(b, x));
+}
+
+LLVMValueRef math_erf(struct cpu_builder *b, LLVMValueRef x)
+{
+    if (is_double(x))
+        return emit_libm(b, "erf", 1, &x);
+    LLVMValueRef a = f_abs(b, x), z = f_mul(b, x, x);
+    /* Below 1 a series in x^2; above, 1 - e^-p(x), where the error of e^ hardly shows. */
+    LLVMValueRef p = POLY(b, z, 0x1.06eba8214db68p-3, -0.376126379, 0.112837844, -0.0268655177,
+                          0.0052212514, -0.000848704251, 0.000112861992, -9.72212547e-06);
+    LLVMValueRef near = f_fma(b, a, p, a);
+    LLVMValueRef c = select_of(b, f_cmpk(b, LLVMRealOGT, a, 4), fk(x, 4), a);
+    p = POLY(b, c, -0.000189209706, 1.12958372, 0.633209884, 0.108428881, -0.0252145045,
+             0.00420678733, -0.000441767479, 2.17218676e-05);
+    LLVMValueRef far = f_sub(b, fk(x, 1), math_exp(b, f_neg(b, p)));
+    LLVMValueRef y = select_of(b, f_cmpk(b, LLVMRealOLT, a, 1), near, far);
+    return f_copysign(b, y, x);
+}
