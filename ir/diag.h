@@ -33,6 +33,7 @@ struct diag {
     int count, capacity;
     int errors;   /* all that were reported, kept or not */
     int warnings; /* likewise */
+    bool dropping; /* the last message was only counted: so are its notes */
 };
 
 void diag_init(struct diag *diag, const char *file, const char *source, size_t source_size);
