@@ -13,27 +13,44 @@ struct block {
     _Alignas(ALIGN) char bytes[];
 };
 
+struct kept {
+    struct kept *next;
+    struct arena *arena;
+};
+
 struct arena {
     struct block *blocks;
     char *cursor, *end;
     size_t used;
     size_t next_block;
+    int refs;
+    struct kept *kept;
 };
 
 struct arena *arena_new(void) {
     struct arena *arena = calloc(1, sizeof *arena);
     if (!arena) abort();
     arena->next_block = BLOCK_MIN;
+    arena->refs = 1;
     return arena;
 }
 
 void arena_free(struct arena *arena) {
-    if (!arena) return;
+    if (!arena || --arena->refs > 0) return;
+    for (struct kept *kept = arena->kept; kept; kept = kept->next)
+        arena_free(kept->arena);
     for (struct block *block = arena->blocks, *next; block; block = next) {
         next = block->next;
         free(block);
     }
     free(arena);
+}
+
+void arena_keep(struct arena *arena, struct arena *other) {
+    struct kept *kept = arena_alloc(arena, sizeof *kept);
+    *kept = (struct kept){arena->kept, other};
+    arena->kept = kept;
+    other->refs++;
 }
 
 /* Blocks grow so that large modules need few of them; an object larger than a block gets one of

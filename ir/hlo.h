@@ -375,7 +375,9 @@ void module_reserve_name(struct hlo_module *module, const char *name);
 int module_instruction_count(const struct hlo_module *module);
 /* Orders the computations callees first, each reachable one once; unreachable ones are unlinked. */
 void module_sort_computations(struct hlo_module *module);
-/* A deep copy that shares nothing but literals. */
+/* A copy with its own computations and instructions. It shares what never changes (shapes, attribute
+ * values, literals) with the original and keeps that memory alive, so either may be freed first;
+ * the two may not be used from two threads at once. */
 struct hlo_module *module_clone(const struct hlo_module *module);
 
 /* Where an instruction came from in the user's program: its metadata's file and line, or those of
