@@ -284,6 +284,7 @@ struct hlo_instr {
 
     int ncontrol;
     struct hlo_instr **control; /* control predecessors */
+    bool is_control_predecessor; /* some instruction may name this one in its control */
 
     int64_t parameter;       /* PARAMETER: its number */
     struct literal *literal; /* CONSTANT: owned by the module */

@@ -36,8 +36,12 @@ int instr_user_count(const struct hlo_instr *instr) {
 
 void instr_replace_uses(struct hlo_instr *instr, struct hlo_instr *with) {
     if (instr == with) return;
-    while (instr->users)
-        instr_set_operand(instr->users->user, instr->users->index, with);
+    for (struct hlo_use *use = instr->users, *next; use; use = next) {
+        next = use->next;
+        /* `with` may be made from `instr` (a copy of it): its own edge stays, or it would be its
+         * own operand. */
+        if (use->user != with) instr_set_operand(use->user, use->index, with);
+    }
     if (instr->parent->root == instr) instr->parent->root = with;
 }
 
@@ -64,9 +68,23 @@ static void unlink_instr(struct hlo_instr *instr) {
     computation->count--;
 }
 
+/* Whoever waits for `instr` waits for what it waited for instead. */
+static void pass_on_control(struct hlo_instr *instr) {
+    for (struct hlo_instr *later = instr->next; later; later = later->next) {
+        int kept = 0;
+        for (int i = 0; i < later->ncontrol; i++)
+            if (later->control[i] != instr) later->control[kept++] = later->control[i];
+        if (kept == later->ncontrol) continue;
+        later->ncontrol = kept;
+        for (int i = 0; i < instr->ncontrol; i++)
+            instr_add_control(later, instr->control[i]);
+    }
+}
+
 void instr_remove(struct hlo_instr *instr) {
     for (int i = 0; i < instr->noperands; i++)
         instr_set_operand(instr, i, NULL);
+    if (instr->is_control_predecessor) pass_on_control(instr);
     unlink_instr(instr);
 }
 
@@ -126,6 +144,9 @@ static void copy_payload(struct hlo_instr *to, const struct hlo_instr *from) {
         to->attrs =
             arena_copy(module->arena, from->attrs, (size_t)from->nattrs * sizeof *from->attrs);
         to->nattrs = from->nattrs;
+        for (int i = 0; i < to->nattrs; i++)
+            if (attr_kind(to->attrs[i].key) == ATTR_KIND_LITERAL)
+                module_own_literal(module, literal_ref(to->attrs[i].literal));
     }
 }
 
@@ -148,8 +169,12 @@ struct hlo_instr *instr_new_constant(struct hlo_computation *computation,
 
 struct hlo_instr *instr_new_parameter(struct hlo_computation *computation, int64_t number,
                                       const struct shape *shape, const char *name) {
+    /* Behind the parameters that the computation starts with, before any possible user. */
+    struct hlo_instr *before = computation->first;
+    while (before && before->opcode == OP_PARAMETER)
+        before = before->next;
     struct hlo_instr *instr =
-        instr_new(computation, computation->first, OP_PARAMETER, shape, name, 0, NULL);
+        instr_new(computation, before, OP_PARAMETER, shape, name, 0, NULL);
     instr->parameter = number;
     return instr;
 }
@@ -167,6 +192,7 @@ void instr_add_control(struct hlo_instr *instr, struct hlo_instr *predecessor) {
     if (instr->ncontrol)
         memcpy(control, instr->control, (size_t)instr->ncontrol * sizeof *control);
     control[instr->ncontrol++] = predecessor;
+    if (predecessor) predecessor->is_control_predecessor = true;
     instr->control = control;
 }
 
