@@ -90,6 +90,22 @@ struct hlo_instr *instr_new_splat(struct hlo_instr *before, const struct shape *
     return splat;
 }
 
+static const struct shape **add_leaves(const struct shape **next, const struct shape *shape) {
+    if (!shape_is_tuple(shape)) {
+        *next = shape;
+        return next + 1;
+    }
+    for (int i = 0; i < shape->ntuple; i++) next = add_leaves(next, shape->tuple[i]);
+    return next;
+}
+
+const struct shape **shape_leaves(struct arena *arena, const struct shape *shape) {
+    const struct shape **leaves =
+        arena_array(arena, (size_t)shape->nleaves + 1, sizeof *leaves);
+    add_leaves(leaves, shape);
+    return leaves;
+}
+
 bool ints_equal(int count, const int64_t *a, const int64_t *b) {
     return count == 0 || memcmp(a, b, (size_t)count * sizeof *a) == 0;
 }
