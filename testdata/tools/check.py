@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Runs everything that must pass: unit tests, golden tests, recorded cases. Closes with one line,
+"N passed, N failed", that sums all of it.
+
+    check.py [--long] BUILD_DIR [UNIT_TEST ...]
+"""
+import glob
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+JOBS = os.environ.get("JOBS", "2")
+totals = {"passed": 0, "failed": 0, "skipped": 0}
+
+
+def add(name, passed, failed, skipped=0):
+    totals["passed"] += passed
+    totals["failed"] += failed
+    totals["skipped"] += skipped
+    print(f"{name}: {passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""),
+          flush=True)
+
+
+def run(command, timeout):
+    """Exit status and all output; a status of None for a command that ran out of time."""
+    try:
+        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              stdin=subprocess.DEVNULL, timeout=timeout)
+        return done.returncode, done.stdout.decode("utf-8", "replace")
+    except subprocess.TimeoutExpired as late:
+        return None, (late.stdout or b"").decode("utf-8", "replace") + "\nran out of time\n"
+
+
+def number(pattern, text):
+    found = re.findall(pattern, text)
+    return int(found[-1]) if found else 0
+
+
+def unit_test(program, build):
+    status, text = run([program], 600)
+    passed = number(r"\[  PASSED  \] (\d+) test", text)
+    failed = number(r"\[  FAILED  \] (\d+) test", text)
+    if status != 0 and failed == 0:
+        failed = 1
+    if failed:
+        print(text)
+    add(os.path.relpath(program, os.path.join(build, "test")), passed, failed)
+
+
+def find_lit():
+    for path in sorted(glob.glob("/usr/lib/llvm-*/build/utils/lit/lit.py"), reverse=True):
+        return path
+    sys.exit("lit.py is missing: install llvm-19-tools")
+
+
+def golden_tests(build):
+    status, text = run([sys.executable, find_lit(), "-sv", "-j", JOBS, "--timeout", "120",
+                        "-D", "build=" + build, "testdata/golden", "testdata/bad"], 1800)
+    passed = number(r"Passed\s*:\s*(\d+)", text)
+    failed = sum(number(word + r"\s*:\s*(\d+)", text)
+                 for word in ("Failed", "Timed Out", "Unresolved"))
+    if status != 0 and failed == 0:
+        failed = 1
+    if failed:
+        print(text)
+    add("golden", passed, failed)
+
+
+def cases(build, target, program, paths, known=()):
+    """Cases on one target. `known` are glob-free names, PART/NAME, that this program cannot run
+    there by design; each must be refused, with a message, and is counted as skipped."""
+    status, text = run([os.path.join(build, "hlocc"), "test", "--target=" + target, "-j", JOBS,
+                        "--program=" + program, "--timeout=300"] + paths, 3600)
+    closing = re.search(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", text, re.M)
+    if not closing:
+        print(text)
+        add(f"cases {target} {program}", 0, 1)
+        return
+    passed, failed, skipped = (int(n or 0) for n in closing.groups())
+    refused = [name for name in known if f"FAILED testdata/corpus/{name}\n" in text]
+    if failed > len(refused):
+        print(text)
+    add(f"cases {target} {program}", passed, failed - len(refused), skipped + len(refused))
+
+
+def cpu_paths():
+    """The cases that the CPU target must run: one a line in a list beside the corpus."""
+    with open(os.path.join(ROOT, "testdata/corpus/cpu.txt")) as lines:
+        return ["testdata/corpus/" + line.strip() for line in lines if line.strip()]
+
+
+def main():
+    arguments = sys.argv[1:]
+    long = "--long" in arguments
+    arguments = [a for a in arguments if a != "--long"]
+    build = os.path.abspath(arguments[0])
+    for program in arguments[1:]:
+        unit_test(os.path.abspath(program), build)
+    golden_tests(build)
+    everything = ["testdata/corpus/" + part for part in ("seed", "op", "model", "tf", "hlo")]
+    cases(build, "interp", "module.hlo", everything)
+    if os.path.exists(os.path.join(ROOT, "testdata/corpus/cpu.txt")):
+        cases(build, "cpu", "module.hlo", cpu_paths())
+    if long:
+        cases(build, "interp", "optimized.hlo", everything)
+    print("{passed} passed, {failed} failed".format(**totals)
+          + (", {} skipped".format(totals["skipped"]) if totals["skipped"] else ""))
+    return 1 if totals["failed"] or not totals["passed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
