@@ -41,6 +41,20 @@ enum element_type element_type_real_part(enum element_type type) {
 
 /* Interning: an open-addressed set of shapes, and one of layouts is not needed, since a layout is
  * compared and copied with the shape it belongs to. */
+/* A shape and what only this file knows of it; every interned struct shape stands in one. */
+struct entry {
+    struct shape shape;
+    int depth;             /* of tuples around the deepest leaf */
+    bool dynamic;          /* some leaf is */
+    const int *first_leaf; /* tuples: the number of each element's first leaf */
+};
+
+static const struct entry *entry_of(const struct shape *shape) {
+    return (const struct entry *)shape;
+}
+
+enum { MAX_LEAVES = 1 << 20 };
+
 struct shape_table {
     struct arena *arena;
     const struct shape **slots;
@@ -168,41 +182,68 @@ static const struct layout *layout_copy(struct arena *arena, const struct layout
     return layout;
 }
 
-/* Fills count, bytes and nleaves; the reason where they are out of range, or NULL. */
-static const char *measure(struct shape *shape) {
-    shape->count = -1;
-    shape->bytes = 0;
-    shape->nleaves = 1;
-    if (shape->rank > SHAPE_MAX_RANK) return "more than 64 dimensions";
-    if (shape->type == TYPE_TUPLE) {
-        int leaves = 0;
-        for (int i = 0; i < shape->ntuple; i++) {
-            if (__builtin_add_overflow(shape->bytes, shape->tuple[i]->bytes, &shape->bytes) ||
-                shape->bytes > INT64_MAX / 2 ||
-                __builtin_add_overflow(leaves, shape->tuple[i]->nleaves, &leaves))
-                return "tuple size overflows";
-        }
-        shape->nleaves = leaves;
-        return NULL;
+static const char *measure_tuple(struct arena *arena, struct entry *entry) {
+    struct shape *shape = &entry->shape;
+    int *first_leaf = arena_array(arena, (size_t)shape->ntuple, sizeof *first_leaf);
+    int leaves = 0;
+    for (int i = 0; i < shape->ntuple; i++) {
+        const struct entry *element = entry_of(shape->tuple[i]);
+        first_leaf[i] = leaves;
+        leaves += element->shape.nleaves;
+        /* Each fits in 62 bits, so the sum cannot wrap before it is looked at. */
+        shape->bytes += element->shape.bytes;
+        if (shape->bytes > INT64_MAX / 2) return "the tuple's size overflows";
+        if (leaves > MAX_LEAVES) return "the tuple has too many elements";
+        if (element->depth >= entry->depth) entry->depth = element->depth + 1;
+        entry->dynamic |= element->dynamic;
     }
-    if (!element_type_is_array(shape->type)) return NULL;
-    /* Sizes are multiplied with zeros taken as one, so that [0,2^62,8] overflows in any order. */
-    int64_t product = 1;
+    entry->first_leaf = first_leaf;
+    if (entry->depth > SHAPE_MAX_DEPTH) return "tuples are nested too deeply";
+    shape->nleaves = shape->type == TYPE_TUPLE ? leaves : 1;
+    return NULL;
+}
+
+static const char *check_layout(const struct layout *layout, int rank) {
+    if (layout->rank != rank) return "the layout's rank is not the array's";
+    uint64_t seen = 0;
+    for (int i = 0; i < rank; i++) {
+        int64_t dim = layout->minor_to_major[i];
+        if (dim < 0 || dim >= rank || (seen >> dim & 1))
+            return "the layout is not a permutation of the dimensions";
+        seen |= (uint64_t)1 << dim;
+    }
+    return NULL;
+}
+
+/* Sizes are multiplied with zeros taken as one: strides must fit where an array is empty too. */
+static const char *measure_array(struct entry *entry) {
+    struct shape *shape = &entry->shape;
+    int64_t size = element_type_size(shape->type), bytes = size;
     bool zero = false;
+    if (shape->rank < 0 || shape->rank > SHAPE_MAX_RANK) return "more than 64 dimensions";
     for (int i = 0; i < shape->rank; i++) {
         int64_t dim = shape->dims[i];
+        entry->dynamic |= shape->dynamic && shape->dynamic[i];
         if (dim == SHAPE_UNBOUNDED) continue;
         if (dim < 0) return "a dimension is negative";
         zero |= dim == 0;
-        if (dim && __builtin_mul_overflow(product, dim, &product)) return "array size overflows";
+        if (dim && __builtin_mul_overflow(bytes, dim, &bytes)) return "the array's size overflows";
     }
-    int64_t bytes;
-    if (__builtin_mul_overflow(product, (int64_t)types[shape->type].size, &bytes) ||
-        bytes > INT64_MAX / 2)
-        return "array size overflows";
-    shape->count = zero ? 0 : product;
+    if (bytes > INT64_MAX / 2) return "the array's size overflows";
+    shape->count = zero ? 0 : bytes / size;
     shape->bytes = zero ? 0 : bytes;
-    return NULL;
+    return shape->layout ? check_layout(shape->layout, shape->rank) : NULL;
+}
+
+/* Fills what is computed; the reason where something is out of range, or NULL. */
+static const char *measure(struct arena *arena, struct entry *entry) {
+    struct shape *shape = &entry->shape;
+    shape->count = -1;
+    shape->bytes = 0;
+    shape->nleaves = 1;
+    if (element_type_is_array(shape->type)) return measure_array(entry);
+    if (shape->rank || shape->layout) return "only arrays have dimensions and a layout";
+    return shape->ntuple || shape->type == TYPE_TUPLE ? measure_tuple(arena, entry) : NULL;
 }
 
 static const struct shape *plain_of(struct shape_table *table, const struct shape *shape) {
@@ -222,22 +263,22 @@ static const struct shape *plain_of(struct shape_table *table, const struct shap
 
 const struct shape *shape_intern(struct shape_table *table, const struct shape *proto,
                                  const char **why) {
+    if (why) *why = NULL;
     uint64_t hash = shape_hash(proto);
     for (size_t at = hash & (table->capacity - 1); table->slots[at];
          at = (at + 1) & (table->capacity - 1))
         if (table->hashes[at] == hash && same(table->slots[at], proto)) return table->slots[at];
-    struct shape measured = *proto;
-    const char *fault = measure(&measured);
+    struct arena *arena = table->arena;
+    struct entry measured = {.shape = *proto};
+    const char *fault = measure(arena, &measured);
     if (why) *why = fault;
     if (fault) return NULL;
-    struct arena *arena = table->arena;
-    struct shape *shape = arena_copy(arena, &measured, sizeof measured);
+    struct entry *entry = arena_copy(arena, &measured, sizeof measured);
+    struct shape *shape = &entry->shape;
     shape->dims = arena_copy(arena, proto->dims, (size_t)proto->rank * sizeof(int64_t));
-    bool any_dynamic = false;
-    for (int i = 0; i < proto->rank && proto->dynamic; i++)
-        any_dynamic |= proto->dynamic[i];
-    shape->dynamic =
-        any_dynamic ? arena_copy(arena, proto->dynamic, (size_t)proto->rank * sizeof(bool)) : NULL;
+    shape->dynamic = NULL;
+    if (measured.dynamic && proto->dynamic)
+        shape->dynamic = arena_copy(arena, proto->dynamic, (size_t)proto->rank * sizeof(bool));
     shape->tuple = arena_copy(arena, proto->tuple, (size_t)proto->ntuple * sizeof *proto->tuple);
     if (proto->layout) shape->layout = layout_copy(arena, proto->layout);
     shape->id = (int)table->count;
@@ -308,12 +349,7 @@ bool shape_is_scalar(const struct shape *shape) {
     return shape_is_array(shape) && shape->rank == 0;
 }
 
-bool shape_is_dynamic(const struct shape *shape) {
-    if (shape->dynamic) return true;
-    for (int i = 0; i < shape->ntuple; i++)
-        if (shape_is_dynamic(shape->tuple[i])) return true;
-    return false;
-}
+bool shape_is_dynamic(const struct shape *shape) { return entry_of(shape)->dynamic; }
 
 bool shape_compatible(const struct shape *a, const struct shape *b) {
     return a->plain == b->plain;
@@ -330,19 +366,22 @@ bool shape_same_dims(const struct shape *a, const struct shape *b) {
 
 const struct shape *shape_leaf(const struct shape *shape, int index) {
     while (shape->type == TYPE_TUPLE) {
-        int i = 0;
-        while (index >= shape->tuple[i]->nleaves)
-            index -= shape->tuple[i++]->nleaves;
-        shape = shape->tuple[i];
+        /* The last element that starts at or before the leaf; empty tuples share starts. */
+        const int *first_leaf = entry_of(shape)->first_leaf;
+        int low = 0, high = shape->ntuple;
+        while (high - low > 1) {
+            int middle = low + (high - low) / 2;
+            if (first_leaf[middle] <= index) low = middle;
+            else high = middle;
+        }
+        index -= first_leaf[low];
+        shape = shape->tuple[low];
     }
     return shape;
 }
 
 int shape_tuple_first_leaf(const struct shape *shape, int element) {
-    int leaf = 0;
-    for (int i = 0; i < element; i++)
-        leaf += shape->tuple[i]->nleaves;
-    return leaf;
+    return entry_of(shape)->first_leaf[element];
 }
 
 int shape_minor_to_major(const struct shape *shape, int i) {
