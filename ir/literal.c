@@ -122,6 +122,16 @@ struct literal *literal_with_shape(const struct literal *from, const struct shap
     return literal;
 }
 
+static int64_t live_size(const struct literal *literal, int dim) {
+    return literal->dynamic_sizes ? literal->dynamic_sizes[dim] : literal->shape->dims[dim];
+}
+
+static bool same_live_sizes(const struct literal *a, const struct literal *b) {
+    for (int i = 0; i < a->shape->rank; i++)
+        if (live_size(a, i) != live_size(b, i)) return false;
+    return true;
+}
+
 bool literal_equal(const struct literal *a, const struct literal *b) {
     if (a == b) return true;
     if (a->elided || b->elided || a->size != b->size || a->shape->rank != b->shape->rank ||
@@ -131,6 +141,7 @@ bool literal_equal(const struct literal *a, const struct literal *b) {
         if (a->shape->dims[i] != b->shape->dims[i]) return false;
     for (int i = 0; a->elements && i < a->shape->ntuple; i++)
         if (!literal_equal(a->elements[i], b->elements[i])) return false;
+    if (!same_live_sizes(a, b)) return false;
     return a->size == 0 || memcmp(a->data, b->data, a->size) == 0;
 }
 
