@@ -191,6 +191,15 @@ static inline LLVMValueRef to_float(struct cpu_builder *b, LLVMValueRef x)
                         : x;
 }
 
+/* ---- element types (convert.c) ---- */
+
+/* An integer element brought back to its type's range: types of less than 8 bits wrap. */
+LLVMValueRef cpu_wrap(struct cpu_builder *b, LLVMValueRef x, enum element_type type);
+/* A float element as the float or double that it is computed in, and back (one rounding; double
+ * values of narrow types are rounded to float first). */
+LLVMValueRef cpu_widen(struct cpu_builder *b, LLVMValueRef value, enum element_type type);
+LLVMValueRef cpu_narrow(struct cpu_builder *b, LLVMValueRef value, enum element_type type);
+
 /* ---- functions of real numbers, for float and double values (math*.c) ---- */
 
 typedef LLVMValueRef math_function(struct cpu_builder *b, LLVMValueRef x);
