@@ -577,8 +577,10 @@ struct literal *eval_computation(struct eval *e, const struct hlo_computation *c
     }
     for (int s = 0; values && s < plan->nsteps; s++)
         eval_drop(e, values[s]);
-    for (int k = 0; k < nargs; k++)
+    for (int k = 0; k < nargs; k++) {
         eval_drop(e, args[k]);
+        args[k] = NULL;
+    }
     free(values);
     free(left);
     return result;

@@ -24,7 +24,8 @@ struct eval {
 };
 
 /* `ops` are borrowed, but where ops[k]->refs is 1 nobody else sees that literal: the handler may
- * change it in place and return a reference to it. */
+ * change it in place and return a reference to it. It may also take a reference over, leaving
+ * NULL in its place. */
 typedef struct literal *eval_fn(struct eval *e, const struct hlo_instr *instr,
                                 struct literal **ops);
 
@@ -45,7 +46,7 @@ struct literal *eval_error(struct eval *e, const struct hlo_instr *instr, const 
     __attribute__((format(printf, 3, 4)));
 /* Zeroed memory that does not count as a literal; NULL with an error. Free with free(). */
 void *eval_scratch(struct eval *e, const struct hlo_instr *instr, int64_t count, size_t size);
-/* Takes over the references of the arguments. */
+/* Takes over the references of the arguments, leaving NULL in their places. */
 struct literal *eval_computation(struct eval *e, const struct hlo_computation *computation,
                                  int nargs, struct literal **args);
 /* The instruction's handler, or NULL. */
