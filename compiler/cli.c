@@ -125,7 +125,7 @@ static int set_number(const char *option, int64_t least, int64_t most, int64_t *
 }
 
 static int set_disabled(struct common_options *common) {
-    struct pipeline_options *p = &common->pipeline;
+    struct pipeline_options *p = &common->target.pipeline;
     enum pass_id id = pass_from_name(optarg, strlen(optarg));
     if (id == PASS_COUNT) return usage_error("no pass '%s'; `hlocc passes` lists them", optarg);
     p->disabled[id] = true;
@@ -156,12 +156,12 @@ int common_option(struct common_options *common, int code, const char *usage) {
         common->target.seed = (uint64_t)number;
         return status;
     case OPT_ELIDED: return set_elided(common);
-    case OPT_PASSES: common->pipeline.passes = optarg; return -1;
+    case OPT_PASSES: common->target.pipeline.passes = optarg; return -1;
     case OPT_DISABLE: return set_disabled(common);
-    case OPT_DUMP_DIR: common->pipeline.dump_dir = optarg; return -1;
-    case OPT_PRINT_AFTER: return set_printed(&common->pipeline.print_after);
-    case OPT_PRINT_BEFORE: return set_printed(&common->pipeline.print_before);
-    case OPT_VERIFY: common->pipeline.verify = true; return -1;
+    case OPT_DUMP_DIR: common->target.pipeline.dump_dir = optarg; return -1;
+    case OPT_PRINT_AFTER: return set_printed(&common->target.pipeline.print_after);
+    case OPT_PRINT_BEFORE: return set_printed(&common->target.pipeline.print_before);
+    case OPT_VERIFY: common->target.pipeline.verify = true; return -1;
     case 'O':
         status = set_number("-O", 0, 3, &number);
         common->target.opt_level = (int)number;

@@ -30,7 +30,6 @@ int cmd_compile(int argc, char **argv);
 struct common_options {
     struct target_options target;
     enum elided_policy elided;
-    struct pipeline_options pipeline;
 };
 
 enum common_code { /* codes of the long options below; a command's own start at 512 */

@@ -83,8 +83,8 @@ int cmd_opt(int argc, char **argv) {
     struct program program;
     bool ok = program_load(&program, argv[optind]);
     if (ok && o.common.elided != ELIDED_ERROR) ok = program_fill_elided(&program, o.common.elided);
-    if (ok && o.common.pipeline.passes) {
-        ok = pipeline_run(program.module, &o.common.pipeline, PASS_TARGET_GENERIC, 2,
+    if (ok && o.common.target.pipeline.passes) {
+        ok = pipeline_run(program.module, &o.common.target.pipeline, PASS_TARGET_GENERIC, 2,
                           &program.diag);
         program_report(&program);
     }

@@ -239,18 +239,12 @@ static bool run_prepared(const struct run_options *o, struct program *program,
     struct print_options print = print_options_full();
     char *text = o->record ? module_to_string(program->module, &print) : NULL;
     double start = clock_seconds();
-    bool ok = o->common.target.kind == TARGET_INTERP && !o->common.pipeline.passes
-                  ? true
-                  : pipeline_run(program->module, &o->common.pipeline,
-                                 o->common.target.kind == TARGET_CPU ? PASS_TARGET_CPU
-                                                                     : PASS_TARGET_GENERIC,
-                                 o->common.target.opt_level, &program->diag);
     struct target_program *target =
-        ok ? target_prepare(program->module, &o->common.target, &program->diag) : NULL;
+        target_prepare(program->module, &o->common.target, &program->diag);
     times->compile = clock_seconds() - start;
     struct literal *result = target ? run_all(target, args, o->repeat, times, &program->diag) : NULL;
     program_report(program);
-    ok = result != NULL;
+    bool ok = result != NULL;
     if (ok) report_times(o, times);
     if (ok && o->stats) report_sizes(program);
     if (ok && o->out) ok = write_results(o->out, result);

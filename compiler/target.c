@@ -29,8 +29,18 @@ int target_from_name(const char *name) {
 
 const char *target_name(enum target_kind kind) { return names[kind]; }
 
+bool target_optimise(struct hlo_module *module, const struct target_options *options,
+                     struct diag *diag) {
+    const struct pipeline_options *pipeline = &options->pipeline;
+    bool interp = options->kind == TARGET_INTERP;
+    if (interp && !pipeline->passes) return true;
+    return pipeline_run(module, pipeline, interp ? PASS_TARGET_GENERIC : PASS_TARGET_CPU,
+                        options->opt_level, diag);
+}
+
 struct target_program *target_prepare(struct hlo_module *module,
                                       const struct target_options *options, struct diag *diag) {
+    if (!target_optimise(module, options, diag)) return NULL;
     struct target_program *program = calloc(1, sizeof *program);
     if (!program) {
         diag_error(diag, (struct src_loc){0}, "out of memory");

@@ -2,6 +2,7 @@
 #ifndef COMPILER_TARGET_H
 #define COMPILER_TARGET_H
 
+#include "compiler/pipeline.h"
 #include "ir/hlo.h"
 
 enum target_kind { TARGET_INTERP, TARGET_CPU };
@@ -13,12 +14,18 @@ struct target_options {
     int threads;          /* 0: the cores here */
     int matmul_precision; /* ENUM_PRECISION_*, 0: highest */
     uint64_t seed;
+    struct pipeline_options pipeline;
 };
 
 struct target_program;
 
-/* Makes the module ready to run; it must outlive the program and may be changed (optimised). NULL
- * with errors in diag where the target cannot run it: all that stands in the way at once. */
+/* The passes for the target, or those that the options name. False with errors in diag. */
+bool target_optimise(struct hlo_module *module, const struct target_options *options,
+                     struct diag *diag);
+
+/* Runs the passes (none for the evaluator unless they are named) and makes the module ready to run;
+ * it must outlive the program. NULL with errors in diag where the target cannot run it: all that
+ * stands in the way at once. */
 struct target_program *target_prepare(struct hlo_module *module,
                                       const struct target_options *options, struct diag *diag);
 /* One run: a reference to the result, or NULL with an error in diag. */
