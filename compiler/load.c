@@ -135,6 +135,10 @@ static const struct shape *array_leaf(const struct shape *shape, int *index) {
     return NULL;
 }
 
+const struct shape *shape_array_leaf(const struct shape *shape, int index) {
+    return array_leaf(shape, &index);
+}
+
 const struct shape *module_flat_parameter(const struct hlo_module *module, int index) {
     for (int i = 0; i < module->entry->nparameters; i++) {
         const struct shape *leaf = array_leaf(module->entry->parameters[i]->shape, &index);

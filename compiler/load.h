@@ -31,6 +31,8 @@ void literal_fill_random(struct literal *literal, uint64_t seed, uint64_t stream
 
 /* Flat parameters and results: the arrays among the leaves, in order. */
 int shape_array_leaves(const struct shape *shape);
+/* Array leaf `index` of a shape, NULL past the last. */
+const struct shape *shape_array_leaf(const struct shape *shape, int index);
 int module_flat_parameters(const struct hlo_module *module);
 const struct shape *module_flat_parameter(const struct hlo_module *module, int index);
 /* One literal a parameter of the entry, out of one a flat parameter; takes the references. NULL
