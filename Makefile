@@ -16,6 +16,8 @@ WARN := -Wall -Wextra -Werror
 OPT := -O2 -g
 ifdef SANITIZE
 OPT := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
+# Sanitizers change what the compiler can see, and so its guesses.
+WARN += -Wno-error
 endif
 CPPFLAGS += -I. -I$(B)/gen -D_GNU_SOURCE -DHLOCC_VERSION='"$(VERSION)"'
 CFLAGS := -std=gnu11 $(OPT) $(WARN) -fPIC -pthread $(EXTRA_CFLAGS)

@@ -11,7 +11,12 @@
 #include "compiler/compare.h"
 #include "compiler/npy.h"
 
-static struct shape_table *shapes(void **state) { return *state; }
+struct fixture {
+    struct arena *arena;
+    struct shape_table *shapes;
+};
+
+static struct shape_table *shapes(void **state) { return ((struct fixture *)*state)->shapes; }
 
 /* A version 1 file around the header text and data. */
 static struct bytes make_file(const char *header, const void *data, size_t size) {
@@ -146,17 +151,25 @@ static void test_comparison(void **state) {
 }
 
 static int setup(void **state) {
-    *state = shape_table_new(arena_new());
+    struct arena *arena = arena_new();
+    struct fixture *fixture = arena_alloc(arena, sizeof *fixture);
+    *fixture = (struct fixture){arena, shape_table_new(arena)};
+    *state = fixture;
+    return 0;
+}
+
+static int teardown(void **state) {
+    arena_free(((struct fixture *)*state)->arena);
     return 0;
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_rows_and_columns, setup),
-        cmocka_unit_test_setup(test_every_prefix_is_refused, setup),
-        cmocka_unit_test_setup(test_refusals, setup),
-        cmocka_unit_test_setup(test_round_trip, setup),
-        cmocka_unit_test_setup(test_comparison, setup),
+        cmocka_unit_test_setup_teardown(test_rows_and_columns, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_every_prefix_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_refusals, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_round_trip, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_comparison, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
