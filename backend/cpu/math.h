@@ -33,5 +33,8 @@ LLVMValueRef cpu_emit_elementwise(struct cpu_builder *b, const struct hlo_instr 
 /* XLA's convert between any two array element types. */
 LLVMValueRef cpu_emit_convert(struct cpu_builder *b, LLVMValueRef value, enum element_type from,
                               enum element_type to);
+/* The same bits as another type of the same size in memory (complex: as they are). */
+LLVMValueRef cpu_emit_bitcast(struct cpu_builder *b, LLVMValueRef value, enum element_type from,
+                              enum element_type to);
 
 #endif
