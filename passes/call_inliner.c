@@ -27,24 +27,11 @@ static void inline_call(struct hlo_instr *call) {
     instr_remove(call);
 }
 
-/* Who orders itself after the call by a control edge would lose its anchor. */
-static bool has_control_successor(const struct hlo_instr *call) {
-    for (const struct hlo_instr *instr = call->next; instr; instr = instr->next)
-        for (int i = 0; i < instr->ncontrol; i++)
-            if (instr->control[i] == call) return true;
-    return false;
-}
-
-static bool any_control(const struct hlo_computation *computation) {
-    FOR_EACH_INSTR(instr, computation) if (instr->ncontrol) return true;
-    return false;
-}
-
-static bool may_inline(const struct hlo_instr *call, bool control) {
+static bool may_inline(const struct hlo_instr *call) {
     if (call->opcode != OP_CALL || call->ncalled != 1 || call->ncontrol) return false;
     if (call->called[0] == call->parent || !call->called[0]->root) return false;
-    if (call->called[0]->nparameters != call->noperands) return false;
-    return !control || !has_control_successor(call);
+    /* Who orders itself after the call by a control edge would lose its anchor. */
+    return call->called[0]->nparameters == call->noperands && !call->is_control_predecessor;
 }
 
 bool call_inliner_run(struct pass_context *context, struct hlo_module *module) {
@@ -52,9 +39,8 @@ bool call_inliner_run(struct pass_context *context, struct hlo_module *module) {
     module_sort_computations(module);
     int64_t size = module_instruction_count(module);
     FOR_EACH_COMPUTATION(computation, module) {
-        bool control = any_control(computation);
         FOR_EACH_INSTR(instr, computation) {
-            if (!may_inline(instr, control)) continue;
+            if (!may_inline(instr)) continue;
             size += instr->called[0]->count;
             if (size > MOST_INSTRUCTIONS || !pass_may_rewrite(context)) return changed;
             inline_call(instr);

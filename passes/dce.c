@@ -8,20 +8,11 @@ static bool is_dead(const struct hlo_instr *instr) {
     return !instr_has_users(instr) && !instr_has_side_effect(instr);
 }
 
-/* Control edges out of an instruction are not counted as uses; the ones into it from the living
- * must keep it. Marks those. */
-static void mark_control(struct hlo_computation *computation) {
-    FOR_EACH_INSTR(instr, computation) instr->mark = 0;
-    FOR_EACH_INSTR(instr, computation)
-        for (int i = 0; i < instr->ncontrol; i++) instr->control[i]->mark = 1;
-}
-
 static bool sweep(struct pass_context *context, struct hlo_computation *computation) {
     bool changed = false;
-    mark_control(computation);
     for (struct hlo_instr *instr = computation->last, *prev; instr; instr = prev) {
         prev = instr->prev;
-        if (instr->mark || !is_dead(instr)) continue;
+        if (!is_dead(instr)) continue;
         if (!pass_may_rewrite(context)) return changed;
         instr_remove(instr);
         changed = true;
