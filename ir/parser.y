@@ -1,0 +1,273 @@
+/* Grammar of HLO text. It holds the structure (module, computations, instructions, operands);
+ * attribute values and literals come from the scanner as spans. */
+%define api.pure full
+%define api.prefix {hlo_yy}
+%define parse.error detailed
+%locations
+%define api.location.type {struct span}
+%param {void *scanner}
+%parse-param {struct parse_context *context}
+
+%code requires {
+#include "ir/parse_internal.h"
+}
+
+%union {
+    struct span span;
+    struct raw_attr attr;
+    struct raw_call call;
+    const struct shape *shape;
+    struct pending *pending;
+    struct operand operand;
+    struct hlo_computation *computation;
+    bool flag;
+    struct shape_items *items;
+}
+
+%code {
+#include <stdlib.h>
+#include <string.h>
+
+#define YYLLOC_DEFAULT(current, rhs, n)                                                            \
+    do {                                                                                           \
+        (current).begin = (n) ? YYRHSLOC(rhs, 1).begin : YYRHSLOC(rhs, 0).end;                     \
+        (current).end = YYRHSLOC(rhs, (n) ? (n) : 0).end;                                          \
+    } while (0)
+#define YYMAXDEPTH 20000
+
+int hlo_yylex(HLO_YYSTYPE *value, struct span *where, void *scanner);
+static void hlo_yyerror(struct span *where, void *scanner, struct parse_context *context,
+                        const char *message);
+
+struct shape_items {
+    int count, capacity;
+    const struct shape **items;
+};
+
+static struct pending *new_pending(struct parse_context *context) {
+    return arena_alloc(context->module->arena, sizeof(struct pending));
+}
+
+static void add_call(struct parse_context *context, struct pending *pending,
+                     struct raw_call call) {
+    pending->calls = arena_grow(context->module->arena, pending->calls, &pending->call_capacity,
+                                pending->ncalls + 1, sizeof *pending->calls);
+    pending->calls[pending->ncalls++] = call;
+}
+
+static void add_computation(struct parse_context *context, struct raw_call *call,
+                            struct hlo_computation *computation) {
+    struct hlo_computation **grown = arena_array(
+        context->module->arena, (size_t)call->count + 1, sizeof *call->computations);
+    if (call->count)
+        memcpy(grown, call->computations, (size_t)call->count * sizeof *grown);
+    grown[call->count++] = computation;
+    call->computations = grown;
+}
+
+static void add_shape(struct parse_context *context, struct shape_items *items,
+                      const struct shape *shape) {
+    items->items = arena_grow(context->module->arena, items->items, &items->capacity,
+                              items->count + 1, sizeof *items->items);
+    items->items[items->count++] = shape;
+}
+
+static const struct shape *finish_tuple(struct parse_context *context, enum element_type type,
+                                        const struct shape_items *items, struct span where) {
+    for (int i = 0; i < items->count; i++)
+        if (!items->items[i]) return NULL;
+    const char *why;
+    const struct shape *shape = shape_intern(
+        context->module->shapes,
+        &(struct shape){.type = type, .ntuple = items->count, .tuple = items->items}, &why);
+    if (!shape) parse_error(context, where, "%s", why);
+    return shape;
+}
+}
+
+%token <span> NAME "name" INT "number" CONSTANT "constant" HLO_MODULE "HloModule"
+%token <span> ENTRY "ENTRY" ROOT "ROOT" STACK_TABLE "stack table"
+%token <shape> SHAPE "shape"
+%token <attr> ATTR "attribute"
+%token <call> CALLED "attribute that names a computation"
+%token <call> CALLED_INLINE "attribute with a computation in place"
+%token <call> CALLED_LIST "attribute that lists computations"
+%token BUFFER "b(" ARROW "->"
+
+%type <span> name
+%type <shape> shape
+%type <items> shapes shapes_opt
+%type <pending> head operands operands_opt operation whole nested nested_whole computation_attrs
+%type <operand> operand
+%type <call> called names names_opt
+%expect 0
+
+%%
+
+program: module_line parts | parts ;
+
+module_line: HLO_MODULE name colon_opt { parse_start_module(context, $2); } module_attrs ;
+
+module_attrs: %empty | module_attrs ATTR { parse_module_attr(context, &$2); }
+    | module_attrs ','
+    ;
+
+parts: %empty | parts part ;
+
+part: computation
+    | STACK_TABLE { parse_stack_line(context, $1); }
+    | error { yyclearin; yyerrok; context->resync = true; }
+    ;
+
+computation:
+      name { parse_begin_computation(context, $1, false, true); }
+          signature_opt '{' instrs '}' computation_attrs
+          { parse_end_computation(context, false, $7->attrs, $7->nattrs); }
+    | ENTRY name { parse_begin_computation(context, $2, true, true); }
+          signature_opt '{' instrs '}' computation_attrs
+          { parse_end_computation(context, true, $8->attrs, $8->nattrs); }
+    | ENTRY '{' { parse_begin_computation(context, $1, true, false); }
+          instrs '}' computation_attrs
+          { parse_end_computation(context, true, $6->attrs, $6->nattrs); }
+    ;
+
+computation_attrs: %empty { $$ = new_pending(context); }
+    | computation_attrs ATTR { parse_add_attr(context, $1, $2); $$ = $1; }
+    ;
+
+signature_opt: %empty | '(' signature_items_opt ')' ARROW shape ;
+signature_items_opt: %empty | signature_items | signature_items ',' ;
+signature_items: signature_item | signature_items ',' signature_item ;
+signature_item: signature_name colon_opt shape ;
+signature_name: name | ROOT | ENTRY | HLO_MODULE ;
+colon_opt: %empty | ':' ;
+
+instrs: %empty
+    | instrs head whole {
+        $3->name = $2->name;
+        $3->has_name = true;
+        $3->is_root = $2->is_root;
+        $3->shape = $2->shape;
+        parse_finish_instr(context, $3);
+    }
+    | instrs error { yyclearin; yyerrok; context->resync = true; }
+    ;
+
+head: name colon_opt '=' { $$ = new_pending(context); $$->name = $1; }
+    | ROOT name colon_opt '=' {
+        $$ = new_pending(context);
+        $$->name = $2;
+        $$->is_root = true;
+    }
+    | head shape {
+        $1->shape = $2;
+        $$ = $1;
+    }
+    ;
+
+operation: name '(' operands_opt ')' { $$ = $3; $$->opcode = $1; }
+    | CONSTANT {
+        $$ = new_pending(context);
+        $$->opcode = (struct span){@1.begin, @1.begin + 8};
+        $$->has_literal = true;
+        $$->literal = $1;
+    }
+    ;
+
+operands_opt: %empty { $$ = new_pending(context); } | operands | operands ',' ;
+
+operands: operand { $$ = new_pending(context); parse_add_operand(context, $$, $1); }
+    | operands ',' operand { $$ = $1; parse_add_operand(context, $$, $3); }
+    | INT {
+        struct reader reader = reader_new(context, $1);
+        $$ = new_pending(context);
+        $$->has_number = true;
+        $$->number = reader_int(&reader);
+    }
+    ;
+
+operand: name colon_opt { $$ = parse_name_operand(context, $1, NULL); }
+    | shape name colon_opt { $$ = parse_name_operand(context, $2, $1); }
+    | nested { $$ = (struct operand){parse_finish_instr(context, $1), @1, NULL}; }
+    ;
+
+nested: nested_whole | shape nested_whole { $$ = $2; $$->shape = $1; } ;
+
+nested_whole: operation
+    | nested_whole ATTR { $$ = $1; parse_add_attr(context, $$, $2); }
+    | nested_whole called { $$ = $1; add_call(context, $$, $2); }
+    ;
+
+whole: operation
+    | whole ATTR { $$ = $1; parse_add_attr(context, $$, $2); }
+    | whole called { $$ = $1; add_call(context, $$, $2); }
+    | whole ','
+    ;
+
+called: CALLED name {
+        $$ = $1;
+        add_computation(context, &$$, parse_find_computation(context, $2));
+    }
+    | CALLED_LIST '{' names_opt '}' {
+        $$ = $1;
+        $$.count = $3.count;
+        $$.computations = $3.computations;
+    }
+    | CALLED_INLINE '{' { parse_begin_computation(context, $1.where, false, false); }
+          instrs '}' {
+        struct hlo_computation *inner = context->computation;
+        parse_end_computation(context, false, NULL, 0);
+        $$ = $1;
+        add_computation(context, &$$, inner);
+    }
+    ;
+
+names_opt: %empty { $$ = (struct raw_call){.count = 0}; } | names | names ',' ;
+
+names: name {
+        $$ = (struct raw_call){.count = 0};
+        add_computation(context, &$$, parse_find_computation(context, $1));
+    }
+    | names ',' name {
+        $$ = $1;
+        add_computation(context, &$$, parse_find_computation(context, $3));
+    }
+    ;
+
+name: NAME ;
+
+shape: SHAPE
+    | '(' shapes_opt ')' { $$ = finish_tuple(context, TYPE_TUPLE, $2, @$); }
+    | BUFFER shape ')' {
+        struct shape_items items = {.count = 1, .items = &$2};
+        $$ = finish_tuple(context, TYPE_BUFFER, &items, @$);
+    }
+    ;
+
+shapes_opt: %empty { $$ = arena_alloc(context->module->arena, sizeof *$$); }
+    | shapes
+    | shapes ','
+    ;
+
+shapes: shape {
+        $$ = arena_alloc(context->module->arena, sizeof *$$);
+        add_shape(context, $$, $1);
+    }
+    | shapes ',' shape { $$ = $1; add_shape(context, $$, $3); }
+    ;
+
+%%
+
+static void hlo_yyerror(struct span *where, void *scanner, struct parse_context *context,
+                        const char *message) {
+    (void)scanner;
+    /* "syntax error, unexpected X, expecting Y": the first two words say nothing. */
+    const char *comma = strncmp(message, "syntax error, ", 14) == 0 ? message + 14 : message;
+    size_t length = where->end - where->begin;
+    if (strstr(comma, "memory exhausted")) comma = "nested too deeply";
+    if (length && length < 60)
+        parse_error(context, *where, "%s near '%.*s'", comma, (int)length,
+                    context->source + where->begin);
+    else
+        parse_error(context, *where, "%s", comma);
+}
