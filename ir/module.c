@@ -1,4 +1,5 @@
 /* Modules and computations. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +9,7 @@
  * however many instructions share a base. */
 struct name_entry {
     const char *name;
-    uint64_t hash;
+    uint32_t hash, length;
     int next;
 };
 
@@ -17,37 +18,47 @@ struct name_table {
     size_t capacity, count;
 };
 
-static uint64_t hash_text(const char *text) {
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
-    return hash ^ (hash >> 31);
+static uint32_t hash_text(const char *text, size_t length) {
+    uint64_t hash = 0xcbf29ce484222325u ^ length;
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3u;
+    return (uint32_t)(hash ^ (hash >> 32));
 }
 
-static struct name_entry *name_slot(struct name_table *names, const char *name, uint64_t hash) {
-    size_t at = hash & (names->capacity - 1);
-    while (names->entries[at].name &&
-           (names->entries[at].hash != hash || strcmp(names->entries[at].name, name) != 0))
-        at = (at + 1) & (names->capacity - 1);
-    return &names->entries[at];
-}
-
-/* The name's entry, made where absent (*fresh). The text must stay alive: it is not copied. */
-static struct name_entry *name_add(struct hlo_module *module, const char *name, bool *fresh) {
-    struct name_table *names = module->names;
-    if (2 * (names->count + 1) > names->capacity) {
-        struct name_table old = *names;
-        names->capacity *= 2;
-        names->entries = arena_array(module->arena, names->capacity, sizeof *names->entries);
-        for (size_t i = 0; i < old.capacity; i++)
-            if (old.entries[i].name)
-                *name_slot(names, old.entries[i].name, old.entries[i].hash) = old.entries[i];
+/* The name's entry, or the empty one where it belongs. */
+static struct name_entry *name_slot(struct name_table *names, const char *name, size_t length,
+                                    uint32_t hash) {
+    for (size_t at = hash & (names->capacity - 1);; at = (at + 1) & (names->capacity - 1)) {
+        struct name_entry *entry = &names->entries[at];
+        if (!entry->name || (entry->hash == hash && entry->length == (uint32_t)length &&
+                             memcmp(entry->name, name, length) == 0))
+            return entry;
     }
-    uint64_t hash = hash_text(name);
-    struct name_entry *entry = name_slot(names, name, hash);
+}
+
+static void name_grow(struct hlo_module *module) {
+    struct name_table *names = module->names;
+    struct name_table old = *names;
+    names->capacity *= 2;
+    names->entries = arena_array(module->arena, names->capacity, sizeof *names->entries);
+    for (size_t i = 0; i < old.capacity; i++) {
+        const struct name_entry *entry = &old.entries[i];
+        if (entry->name) *name_slot(names, entry->name, entry->length, entry->hash) = *entry;
+    }
+}
+
+/* The name's entry, made where absent (*fresh): with the text itself where `borrow`, which must
+ * stay alive then, otherwise with a copy. Valid until the next call. */
+static struct name_entry *name_add(struct hlo_module *module, const char *name, size_t length,
+                                   bool borrow, bool *fresh) {
+    struct name_table *names = module->names;
+    if (2 * (names->count + 1) > names->capacity) name_grow(module);
+    uint32_t hash = hash_text(name, length);
+    struct name_entry *entry = name_slot(names, name, length, hash);
     *fresh = entry->name == NULL;
     if (*fresh) {
-        *entry = (struct name_entry){.name = name, .hash = hash, .next = 1};
+        if (!borrow) name = arena_strndup(module->arena, name, length);
+        *entry = (struct name_entry){name, hash, (uint32_t)length, 1};
         names->count++;
     }
     return entry;
@@ -55,26 +66,32 @@ static struct name_entry *name_add(struct hlo_module *module, const char *name, 
 
 void module_reserve_name(struct hlo_module *module, const char *name) {
     bool fresh;
-    name_add(module, name, &fresh);
+    name_add(module, name, strlen(name), true, &fresh);
+}
+
+/* `add.3` counts on from the base `add`, so that names do not grow .1.1.1. */
+static size_t stem_length(const char *base, size_t length) {
+    size_t digits = 0;
+    while (digits < length && base[length - digits - 1] >= '0' && base[length - digits - 1] <= '9')
+        digits++;
+    bool numbered = digits > 0 && digits + 1 < length && base[length - digits - 1] == '.';
+    return numbered ? length - digits - 1 : length;
 }
 
 const char *module_unique_name(struct hlo_module *module, const char *base) {
-    /* `add.3` counts on from the base `add`, so that names do not grow .1.1.1. */
-    const char *dot = strrchr(base, '.');
     size_t length = strlen(base);
-    if (dot && dot != base && dot[1] && strspn(dot + 1, "0123456789") == strlen(dot + 1))
-        length = (size_t)(dot - base);
     bool fresh;
-    const char *kept = arena_strdup(module->arena, base);
-    name_add(module, kept, &fresh);
-    if (fresh) return kept;
-    const char *stem = arena_strndup(module->arena, base, length);
-    int number = name_add(module, stem, &fresh)->next;
-    for (;; number++) {
-        const char *name = arena_printf(module->arena, "%s.%d", stem, number);
-        name_add(module, name, &fresh);
+    struct name_entry *entry = name_add(module, base, length, false, &fresh);
+    if (fresh) return entry->name;
+    size_t stem = stem_length(base, length);
+    char *name = arena_alloc(module->arena, stem + 16);
+    memcpy(name, base, stem);
+    entry = name_add(module, base, stem, false, &fresh);
+    for (int number = entry->next;; number++) {
+        int digits = snprintf(name + stem, 16, ".%d", number);
+        name_add(module, name, stem + (size_t)digits, true, &fresh);
         if (!fresh) continue;
-        name_add(module, stem, &fresh)->next = number + 1;
+        name_add(module, base, stem, false, &fresh)->next = number + 1;
         return name;
     }
 }

@@ -1,8 +1,8 @@
-/* Opcodes, attributes and words: lookups over the tables in the .def files. Words are found by
- * comparing lengths first: one byte a row, so that a look-up touches two cache lines and one name. */
+/* Opcodes, attributes and words: look-ups over the tables in the .def files. */
 #include <string.h>
 
 #include "ir/hlo.h"
+#include "ir/word.h"
 
 #define REQ(name) {ATTR_##name, true},
 #define OPT(name) {ATTR_##name, false},
@@ -23,8 +23,14 @@ static const struct opcode_info opcodes[OPCODE_COUNT] = {
 #undef OP
 };
 
-static const uint8_t opcode_lengths[OPCODE_COUNT] = {
-#define OP(name, text, least, most, flags, attrs) [OP_##name] = sizeof(text) - 1,
+static const struct word opcode_words[OPCODE_COUNT] = {
+#define OP(name, text, least, most, flags, attrs) [OP_##name] = WORD(text),
+#include "ir/opcode.def"
+#undef OP
+};
+
+static const uint8_t opcode_keys[OPCODE_COUNT] = {
+#define OP(name, text, least, most, flags, attrs) [OP_##name] = WORD_KEY(text),
 #include "ir/opcode.def"
 #undef OP
 };
@@ -34,35 +40,35 @@ const struct opcode_info *opcode_info(enum hlo_opcode opcode) { return &opcodes[
 const char *opcode_name(enum hlo_opcode opcode) { return opcodes[opcode].name; }
 
 enum hlo_opcode opcode_from_name(const char *name, size_t length) {
-    for (int i = OPCODE_INVALID + 1; i < OPCODE_COUNT; i++)
-        if (opcode_lengths[i] == length && memcmp(opcodes[i].name, name, length) == 0)
-            return (enum hlo_opcode)i;
-    return OPCODE_INVALID;
+    return (enum hlo_opcode)word_find(opcode_keys, opcode_words, OPCODE_COUNT, name, length);
 }
 
-struct attr_info {
-    const char *name;
-    enum attr_kind kind;
-    uint8_t length;
-};
-
-static const struct attr_info attrs[ATTR_COUNT] = {
-    [ATTR_NONE] = {"", ATTR_KIND_UNKNOWN, 0},
-#define X(name, text, kind) [ATTR_##name] = {text, kind, sizeof(text) - 1},
+static const struct word attr_words[ATTR_COUNT] = {
+    [ATTR_NONE] = WORD(""),
+#define X(name, text, kind) [ATTR_##name] = WORD(text),
 #include "ir/attribute.def"
 #undef X
 };
 
-const char *attr_name(enum attr_key key) { return attrs[key].name; }
+static const uint8_t attr_keys[ATTR_COUNT] = {
+#define X(name, text, kind) [ATTR_##name] = WORD_KEY(text),
+#include "ir/attribute.def"
+#undef X
+};
 
-enum attr_kind attr_kind(enum attr_key key) { return attrs[key].kind; }
+static const uint8_t attr_kinds[ATTR_COUNT] = {
+    [ATTR_NONE] = ATTR_KIND_UNKNOWN,
+#define X(name, text, kind) [ATTR_##name] = kind,
+#include "ir/attribute.def"
+#undef X
+};
+
+const char *attr_name(enum attr_key key) { return attr_words[key].text; }
+
+enum attr_kind attr_kind(enum attr_key key) { return (enum attr_kind)attr_kinds[key]; }
 
 enum attr_key attr_from_name(const char *name, size_t length) {
-    if (length == 0) return ATTR_NONE;
-    for (int i = ATTR_NONE + 1; i < ATTR_COUNT; i++)
-        if (attrs[i].length == length && memcmp(attrs[i].name, name, length) == 0)
-            return (enum attr_key)i;
-    return ATTR_NONE;
+    return (enum attr_key)word_find(attr_keys, attr_words, ATTR_COUNT, name, length);
 }
 
 int opcode_takes_attr(enum hlo_opcode opcode, enum attr_key key) {

@@ -3,10 +3,24 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ir/word.h"
+
 static const struct element_type_info types[TYPE_COUNT] = {
     [TYPE_INVALID] = {"invalid", 0, 0, KIND_OTHER, 0, 0},
 #define X(name, text, bits, kind, exponent, mantissa)                                              \
     [TYPE_##name] = {text, bits, ((bits) + 7) / 8, kind, exponent, mantissa},
+#include "ir/element_type.def"
+#undef X
+};
+
+static const struct word type_words[TYPE_COUNT] = {
+#define X(name, text, bits, kind, exponent, mantissa) [TYPE_##name] = WORD(text),
+#include "ir/element_type.def"
+#undef X
+};
+
+static const uint8_t type_keys[TYPE_COUNT] = {
+#define X(name, text, bits, kind, exponent, mantissa) [TYPE_##name] = WORD_KEY(text),
 #include "ir/element_type.def"
 #undef X
 };
@@ -18,10 +32,7 @@ const char *element_type_name(enum element_type type) { return types[type].name;
 int element_type_size(enum element_type type) { return types[type].size; }
 
 enum element_type element_type_from_name(const char *name, size_t length) {
-    for (int i = TYPE_INVALID + 1; i < TYPE_COUNT; i++)
-        if (strlen(types[i].name) == length && memcmp(types[i].name, name, length) == 0)
-            return (enum element_type)i;
-    return TYPE_INVALID;
+    return (enum element_type)word_find(type_keys, type_words, TYPE_COUNT, name, length);
 }
 
 bool element_type_is_float(enum element_type type) { return types[type].kind == KIND_FLOAT; }
