@@ -69,6 +69,18 @@ struct literal *target_run(struct target_program *program, struct literal *const
     return module_evaluate(program->module, args, &options, diag);
 }
 
+bool target_emit(struct hlo_module *module, const struct target_options *options,
+                 enum emit_kind kind, const char *symbol, struct bytes *bytes,
+                 struct diag *diag) {
+#ifdef HAVE_CPU
+    return cpu_emit(module, options, kind, symbol, bytes, diag);
+#else
+    (void)module, (void)options, (void)kind, (void)symbol, (void)bytes;
+    diag_error(diag, (struct src_loc){0}, "this build has no CPU target");
+    return false;
+#endif
+}
+
 void target_free(struct target_program *program) {
     if (!program) return;
 #ifdef HAVE_CPU

@@ -2,6 +2,7 @@
 #ifndef COMPILER_TARGET_H
 #define COMPILER_TARGET_H
 
+#include "compiler/io.h"
 #include "compiler/pipeline.h"
 #include "ir/hlo.h"
 
@@ -32,6 +33,17 @@ struct target_program *target_prepare(struct hlo_module *module,
 struct literal *target_run(struct target_program *program, struct literal *const *args,
                            struct diag *diag);
 void target_free(struct target_program *program); /* NULL is fine */
+
+/* ---- native artifacts ---- */
+
+enum emit_kind { EMIT_HLO, EMIT_LLVM_IR, EMIT_LLVM_BC, EMIT_ASM, EMIT_OBJ, EMIT_SHARED, EMIT_EXE };
+
+/* Code of the module (which has been through target_optimise) under the C name `symbol`; kinds up to
+ * EMIT_OBJ. The bytes are malloc memory. False with errors in diag. */
+bool target_emit(struct hlo_module *module, const struct target_options *options,
+                 enum emit_kind kind, const char *symbol, struct bytes *bytes,
+                 struct diag *diag);
+
 /* -1 where the word names no target of this build. */
 int target_from_name(const char *name);
 const char *target_name(enum target_kind kind);
