@@ -156,6 +156,31 @@ static inline int64_t clamp_int(int64_t x, int64_t low, int64_t high)
     return x < low ? low : x > high ? high : x;
 }
 
+/* ---- products (eval_dot.c) ---- */
+
+/* acc[j] += *x * w[j] */
+typedef void product_row_fn(void *acc, const void *x, const void *w, int64_t n);
+
+/* What a product is computed in. */
+struct product_kind {
+    enum element_type type;
+    int size;
+    product_row_fn *row;
+};
+
+enum product_parts { PRODUCT_EXACT, PRODUCT_BF16, PRODUCT_SPLIT };
+
+struct product_kind product_kind(enum element_type a, enum element_type b, enum element_type out);
+enum product_parts product_parts(const struct eval *e, const struct hlo_instr *instr,
+                                 struct literal **ops);
+/* An operand converted, its dimensions in the given order. Free with free(). */
+void *product_pack(struct eval *e, const struct hlo_instr *instr, const struct literal *in,
+                   struct product_kind kind, const int *order);
+/* Writes sums in row-major order to the result. */
+void product_store(struct literal *out, struct product_kind kind, const void *in);
+/* Splits f32 values into a bf16 part, in place, and the bf16 rest (NULL: dropped). */
+void product_split(float *values, float *rest, int64_t count);
+
 /* ---- handlers ---- */
 
 eval_fn eval_elementwise, eval_bitcast_convert;
