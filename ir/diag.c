@@ -158,19 +158,29 @@ static int put_escaped(FILE *out, const char *text, size_t size) {
     return columns;
 }
 
+/* Where the line at `at` ends; *next is where the following one starts, NULL where none does.
+ * Lines end as the scanner counts them: LF, CR LF, or CR alone. */
+static const char *line_end(const char *at, const char *end, const char **next) {
+    const char *feed = memchr(at, '\n', (size_t)(end - at));
+    const char *stop = feed ? feed : end;
+    const char *back = memchr(at, '\r', (size_t)(stop - at));
+    if (back) stop = back;
+    if (stop == end) *next = NULL;
+    else *next = back && back + 1 < end && back[1] == '\n' ? stop + 2 : stop + 1;
+    return stop;
+}
+
 /* Line `number` of the source, without its end; false where there is none. */
 static bool find_line(const struct diag *diag, uint32_t number, const char **start,
                       size_t *length) {
     if (!diag->source || number == 0) return false;
-    const char *at = diag->source, *end = diag->source + diag->source_size;
+    const char *at = diag->source, *end = diag->source + diag->source_size, *next;
+    const char *stop = line_end(at, end, &next);
     for (uint32_t line = 1; line < number; line++) {
-        at = memchr(at, '\n', (size_t)(end - at));
-        if (!at) return false;
-        at++;
+        if (!next) return false;
+        at = next;
+        stop = line_end(at, end, &next);
     }
-    const char *stop = memchr(at, '\n', (size_t)(end - at));
-    if (!stop) stop = end;
-    if (stop > at && stop[-1] == '\r') stop--;
     *start = at;
     *length = (size_t)(stop - at);
     return true;

@@ -322,7 +322,7 @@ static char *rendered(const struct diag *diag) {
 
 static void test_diagnostics(void **state) {
     struct hlo_module *module = *state;
-    static const char source[] = "one\r\n\ttwo three\x1b[2J\nlast";
+    static const char source[] = "one\r\ttwo three\x1b[2J\r\nlast";
     struct diag diag;
     diag_init(&diag, "f.hlo", source, sizeof source - 1);
     diag_error(&diag, (struct src_loc){2, 6}, "no %s", "three");
