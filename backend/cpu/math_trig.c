@@ -256,7 +256,7 @@ LLVMValueRef math_asinh(struct cpu_builder *b, LLVMValueRef x)
         return through_double(b, math_asinh, x);
     LLVMValueRef a = f_abs(b, x), square = f_mul(b, a, a);
     LLVMValueRef root = f_sqrt(b, f_addk(b, square, 1));
-    LLVMValueRef big = f_cmpk(b, LLVMRealOGT, a, 0x1p28);
+    LLVMValueRef big = f_cmpk(b, LLVMRealOGT, a, 0x1p60);
     LLVMValueRef small = f_add(b, a, f_div(b, square, f_addk(b, root, 1)));
     LLVMValueRef y = math_log1p(b, select_of(b, big, a, small));
     y = select_of(b, big, f_addk(b, y, 0x1.62e42fefa39efp-1), y);
@@ -268,7 +268,7 @@ LLVMValueRef math_acosh(struct cpu_builder *b, LLVMValueRef x)
     if (!is_double(x))
         return through_double(b, math_acosh, x);
     LLVMValueRef t = f_addk(b, x, -1);
-    LLVMValueRef big = f_cmpk(b, LLVMRealOGT, x, 0x1p28);
+    LLVMValueRef big = f_cmpk(b, LLVMRealOGT, x, 0x1p60);
     LLVMValueRef root = f_sqrt(b, f_mul(b, t, f_addk(b, x, 1)));
     LLVMValueRef y = math_log1p(b, select_of(b, big, x, f_add(b, t, root)));
     y = select_of(b, big, f_addk(b, y, 0x1.62e42fefa39efp-1), y);
