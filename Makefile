@@ -11,6 +11,8 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 B := build$(if $(SANITIZE),/sanitize)
 
 CC := gcc
+# V=1 shows the commands.
+Q := $(if $(V),,@)
 AR := ar
 WARN := -Wall -Wextra -Werror
 OPT := -O2 -g
@@ -51,34 +53,42 @@ deps:
 	@sh testdata/tools/deps.sh install
 
 $(B)/hlocc: $(B)/obj/compiler/main.o $(B)/libhlocc.a $(B)/libhlocc_rt.a
-	$(CC) $(CFLAGS) -o $@ $< $(B)/libhlocc.a \
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libhlocc.a \
 	    -Wl,--whole-archive $(B)/libhlocc_rt.a -Wl,--no-whole-archive \
 	    -Wl,--export-dynamic-symbol='hlocc_rt_*' $(LLVM_LIBS) -lcjson -lm -lpthread
 
 $(B)/libhlocc.a: $(LIB_OBJS)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	@echo "  AR    $@"
+	$(Q)$(AR) rcs $@ $^
 $(B)/libhlocc_rt.a: $(RT_OBJS)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	@echo "  AR    $@"
+	$(Q)$(AR) rcs $@ $^
 
 $(B)/obj/%.o: %.c | $(GEN_HEADERS)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(LLVM_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	@echo "  CC    $<"
+	$(Q)$(CC) $(CPPFLAGS) $(LLVM_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 $(B)/obj/gen/%.o: $(B)/gen/%.c | $(GEN_HEADERS)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-error -Wno-unused-function -Wno-unused-parameter \
+	@echo "  CC    $<"
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-error -Wno-unused-function -Wno-unused-parameter \
 	    -Wno-unused-but-set-variable -Wno-sign-compare -MMD -MP -c -o $@ $<
 $(B)/gen/%.c $(B)/gen/%.h: %.y
 	@mkdir -p $(@D)
-	bison -Wno-yacc --defines=$(B)/gen/$*.h -o $(B)/gen/$*.c $<
+	@echo "  BISON $<"
+	$(Q)bison -Wno-yacc --defines=$(B)/gen/$*.h -o $(B)/gen/$*.c $<
 $(B)/gen/%.c $(B)/gen/%.h: %.l
 	@mkdir -p $(@D)
-	flex --header-file=$(B)/gen/$*.h -o $(B)/gen/$*.c $<
+	@echo "  FLEX  $<"
+	$(Q)flex --header-file=$(B)/gen/$*.h -o $(B)/gen/$*.c $<
 
 $(B)/test/%: $(B)/obj/%.o $(B)/libhlocc.a $(B)/libhlocc_rt.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -o $@ $< $(B)/libhlocc.a $(B)/libhlocc_rt.a $(LLVM_LIBS) -lcjson -lcmocka \
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libhlocc.a $(B)/libhlocc_rt.a $(LLVM_LIBS) -lcjson -lcmocka \
 	    -lm -lpthread
 tests: $(TESTS)
 
