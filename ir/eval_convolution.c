@@ -87,9 +87,10 @@ static bool convolution_init(struct convolution *c, const struct hlo_instr *inst
     c->feature_groups = instr_int(instr, ATTR_FEATURE_GROUP_COUNT, 1);
     c->batch_groups = instr_int(instr, ATTR_BATCH_GROUP_COUNT, 1);
     return c->feature_groups >= 1 && c->batch_groups >= 1 &&
-           c->depth * c->feature_groups == c->features &&
+           c->features % c->feature_groups == 0 && c->features / c->feature_groups == c->depth &&
            c->out_features % c->feature_groups == 0 &&
-           c->out_features % c->batch_groups == 0 && c->out_batch * c->batch_groups == c->batch &&
+           c->out_features % c->batch_groups == 0 && c->batch % c->batch_groups == 0 &&
+           c->batch / c->batch_groups == c->out_batch &&
            out->dims[l->output_feature] == c->out_features;
 }
 
