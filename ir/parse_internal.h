@@ -123,6 +123,7 @@ void parse_attr_into(struct parse_context *context, struct hlo_instr *instr, enu
 void parse_module_attr(struct parse_context *context, const struct raw_attr *raw);
 struct literal *parse_literal_span(struct parse_context *context, struct span span,
                                    const struct shape *shape);
+const struct replica_groups *parse_replica_groups(struct reader *reader, struct span value);
 const struct sharding *parse_sharding(struct reader *reader, int depth);
 struct hlo_instr *parse_find_instr(struct parse_context *context, const char *name,
                                    size_t length);
