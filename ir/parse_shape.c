@@ -1,267 +1,198 @@
-/* Shapes and layouts from their text. */
+/* Shapes and layouts from text: f32[2,<=3]{1,0:T(8,128)(2,1)S(1)}. */
 #include <string.h>
 
 #include "ir/parse_internal.h"
 
-enum { MAX_TILES = 16, MAX_SPLITS = 16 };
-
-static struct arena *arena_of(const struct reader *reader) {
-    return reader->context->module->arena;
+static const char *inside_parentheses(struct reader *reader) {
+    const char *start = reader->p;
+    while (reader->p < reader->end && *reader->p != ')')
+        reader->p++;
+    char *text = arena_strndup(reader->context->module->arena, start, (size_t)(reader->p - start));
+    reader_expect(reader, ')');
+    return text;
 }
 
-/* (8,128), with * for a dimension that joins the next one. */
-static struct tile read_tile(struct reader *reader) {
-    int64_t dims[SHAPE_MAX_RANK];
-    int rank = 0;
-    reader_expect(reader, '(');
-    while (!reader->failed && !reader_eat(reader, ')')) {
-        if (rank == SHAPE_MAX_RANK) {
-            reader_fail(reader, "a tile of too many dimensions");
-            break;
+static enum element_type type_inside(struct reader *reader) {
+    size_t length;
+    const char *word = reader_word(reader, &length);
+    enum element_type type = element_type_from_name(word, length);
+    if (type == TYPE_INVALID) reader_fail(reader, "unknown type '%.*s'", (int)length, word);
+    reader_expect(reader, ')');
+    return type;
+}
+
+static void read_tiles(struct reader *reader, struct layout *layout) {
+    static const int64_t combine = TILE_COMBINE_DIM;
+    struct arena *arena = reader->context->module->arena;
+    int capacity = 0;
+    struct tile *tiles = NULL;
+    while (reader_eat(reader, '(')) {
+        tiles = arena_grow(arena, tiles, &capacity, layout->ntiles + 1, sizeof *tiles);
+        int dim_capacity = 0, rank = 0;
+        int64_t *dims = NULL;
+        while (!reader->failed && !reader_eat(reader, ')')) {
+            dims = arena_grow(arena, dims, &dim_capacity, rank + 1, sizeof *dims);
+            dims[rank++] = reader_eat(reader, '*') ? combine : reader_int(reader);
+            if (!reader_eat(reader, ',') && !reader_peek(reader, ')'))
+                reader_fail(reader, "expected ',' or ')' in a tile");
         }
-        if (reader_eat(reader, '*')) {
-            dims[rank++] = TILE_COMBINE_DIM;
-        } else {
-            dims[rank++] = reader_int(reader);
-            if (!reader->failed && dims[rank - 1] < 0) reader_fail(reader, "a negative tile size");
-        }
-        if (!reader_eat(reader, ',') && !reader_peek(reader, ')')) reader_expect(reader, ')');
+        tiles[layout->ntiles++] = (struct tile){rank, dims};
     }
-    return (struct tile){rank,
-                         rank ? arena_copy(arena_of(reader), dims, (size_t)rank * sizeof *dims)
-                              : NULL};
+    layout->tiles = tiles;
 }
 
-static int64_t read_number(struct reader *reader) {
-    reader_expect(reader, '(');
+static void read_splits(struct reader *reader, struct layout *layout) {
+    struct arena *arena = reader->context->module->arena;
+    int capacity = 0;
+    struct split_config *splits = NULL;
+    while (reader_eat(reader, '(')) {
+        splits = arena_grow(arena, splits, &capacity, layout->nsplits + 1, sizeof *splits);
+        int index_capacity = 0;
+        int64_t *indices = NULL;
+        struct split_config split = {.dim = reader_int(reader)};
+        reader_expect(reader, ':');
+        while (!reader->failed && !reader_eat(reader, ')')) {
+            indices = arena_grow(arena, indices, &index_capacity, split.count + 1, sizeof *indices);
+            indices[split.count++] = reader_int(reader);
+            reader_eat(reader, ',');
+        }
+        split.indices = indices;
+        splits[layout->nsplits++] = split;
+    }
+    layout->splits = splits;
+}
+
+static int64_t int_inside(struct reader *reader) {
     int64_t value = reader_int(reader);
     reader_expect(reader, ')');
     return value;
 }
 
-static enum element_type read_type(struct reader *reader) {
-    reader_expect(reader, '(');
-    size_t length;
-    const char *word = reader_word(reader, &length);
-    enum element_type type = element_type_from_name(word, length);
-    if (type == TYPE_INVALID) reader_fail(reader, "expected an element type");
-    reader_expect(reader, ')');
-    return type;
-}
-
-static const char *read_text(struct reader *reader) {
-    reader_expect(reader, '(');
-    const char *begin = reader->p;
-    int depth = 1;
-    for (; reader->p < reader->end; reader->p++) {
-        depth += (*reader->p == '(') - (*reader->p == ')');
-        if (depth == 0) break;
+/* What stands behind the colon of a layout. */
+static void read_layout_rest(struct reader *reader, struct layout *layout) {
+    while (!reader->failed && !reader_peek(reader, '}')) {
+        if (reader_eat(reader, 'T')) read_tiles(reader, layout);
+        else if (reader_eat_text(reader, "SC")) read_splits(reader, layout);
+        else if (reader_eat_text(reader, "D(")) layout->dim_types = inside_parentheses(reader);
+        else if (reader_eat_text(reader, "L(")) layout->tail_padding = int_inside(reader);
+        else if (reader_eat_text(reader, "#(")) layout->index_type = type_inside(reader);
+        else if (reader_eat_text(reader, "*(")) layout->pointer_type = type_inside(reader);
+        else if (reader_eat_text(reader, "E(")) layout->element_bits = int_inside(reader);
+        else if (reader_eat_text(reader, "S(")) layout->memory_space = int_inside(reader);
+        else if (reader_eat_text(reader, "M(")) layout->dynamic_metadata_prefix = int_inside(reader);
+        else if (reader_eat_text(reader, "P(")) layout->physical = inside_parentheses(reader);
+        else reader_fail(reader, "unknown part of a layout");
     }
-    char *text = arena_strndup(arena_of(reader), begin, (size_t)(reader->p - begin));
-    reader_expect(reader, ')');
-    return text;
 }
 
-/* SC(dim:i,j,...) */
-static struct split_config read_split(struct reader *reader) {
-    int64_t *indices = NULL;
-    int count = 0, capacity = 0;
-    reader_expect(reader, '(');
-    int64_t dim = reader_int(reader);
-    reader_expect(reader, ':');
-    do {
-        indices = arena_grow(arena_of(reader), indices, &capacity, count + 1, sizeof *indices);
-        indices[count++] = reader_int(reader);
-    } while (reader_eat(reader, ','));
-    reader_expect(reader, ')');
-    return (struct split_config){dim, count, indices};
-}
-
-static void read_tiles(struct reader *reader, struct layout *layout) {
-    struct tile tiles[MAX_TILES];
-    while (reader_peek(reader, '(')) {
-        if (layout->ntiles == MAX_TILES) {
-            reader_fail(reader, "too many tiles");
+static void read_layout(struct reader *reader, struct layout *layout, int64_t *order) {
+    if (!reader_expect(reader, '{')) return;
+    layout->minor_to_major = order;
+    uint64_t seen = 0;
+    while (!reader->failed && !reader_peek(reader, '}') && !reader_peek(reader, ':')) {
+        if (layout->rank == SHAPE_MAX_RANK) {
+            reader_fail(reader, "a layout of more than 64 dimensions");
             return;
         }
-        tiles[layout->ntiles++] = read_tile(reader);
-    }
-    if (layout->ntiles)
-        layout->tiles =
-            arena_copy(arena_of(reader), tiles, (size_t)layout->ntiles * sizeof *tiles);
-}
-
-/* What follows the colon. */
-static void read_layout_rest(struct reader *reader, struct layout *layout) {
-    struct split_config splits[MAX_SPLITS];
-    while (!reader->failed && !reader_peek(reader, '}')) {
-        if (reader_eat_text(reader, "SC")) {
-            if (layout->nsplits == MAX_SPLITS) {
-                reader_fail(reader, "too many split configurations");
-                return;
-            }
-            splits[layout->nsplits++] = read_split(reader);
-        } else if (reader_eat(reader, 'T')) {
-            read_tiles(reader, layout);
-        } else if (reader_eat(reader, 'L')) {
-            layout->tail_padding = read_number(reader);
-        } else if (reader_eat(reader, '#')) {
-            layout->index_type = read_type(reader);
-        } else if (reader_eat(reader, '*')) {
-            layout->pointer_type = read_type(reader);
-        } else if (reader_eat(reader, 'E')) {
-            layout->element_bits = read_number(reader);
-        } else if (reader_eat(reader, 'S')) {
-            layout->memory_space = read_number(reader);
-        } else if (reader_eat(reader, 'M')) {
-            layout->dynamic_metadata_prefix = read_number(reader);
-        } else if (reader_eat(reader, 'D')) {
-            layout->dim_types = read_text(reader);
-        } else if (reader_eat(reader, 'P')) {
-            layout->physical = read_text(reader);
-        } else {
-            reader_fail(reader, "unknown part of a layout");
-        }
-    }
-    if (layout->nsplits)
-        layout->splits =
-            arena_copy(arena_of(reader), splits, (size_t)layout->nsplits * sizeof *splits);
-}
-
-/* {1,0:T(8,128)}; the brace is at hand. */
-static const struct layout *read_layout(struct reader *reader, int rank) {
-    struct layout *layout = arena_alloc(arena_of(reader), sizeof *layout);
-    int64_t order[SHAPE_MAX_RANK];
-    uint64_t seen = 0;
-    const char *begin = reader->p;
-    reader_expect(reader, '{');
-    while (!reader->failed && !reader_peek(reader, '}') && !reader_peek(reader, ':')) {
         int64_t dim = reader_int(reader);
-        if (reader->failed) return NULL;
-        if (layout->rank == rank || dim < 0 || dim >= rank || (seen >> dim & 1)) {
-            reader->p = begin;
-            reader_fail(reader, "the layout is no permutation of the %d dimensions", rank);
-            return NULL;
-        }
-        seen |= (uint64_t)1 << dim;
+        if (dim < 0 || dim >= SHAPE_MAX_RANK || seen >> dim & 1)
+            reader_fail(reader, "the layout is no permutation of the dimensions");
+        else seen |= 1ull << dim;
         order[layout->rank++] = dim;
         if (!reader_eat(reader, ',') && !reader_peek(reader, '}') && !reader_peek(reader, ':'))
-            reader_expect(reader, '}');
+            reader_fail(reader, "expected ',', ':' or '}' in a layout");
     }
-    bool order_given = layout->rank > 0 || !reader_peek(reader, ':');
     if (reader_eat(reader, ':')) read_layout_rest(reader, layout);
     reader_expect(reader, '}');
-    /* {:T(128)} leaves the order to the default. */
-    if (!order_given)
-        for (; layout->rank < rank; layout->rank++)
-            order[layout->rank] = rank - 1 - layout->rank;
-    if (!reader->failed && layout->rank != rank) {
-        reader->p = begin;
-        reader_fail(reader, "the layout names %d of %d dimensions", layout->rank, rank);
+}
+
+static void read_dims(struct reader *reader, struct shape *proto, int64_t *dims, bool *dynamic) {
+    reader_expect(reader, '[');
+    while (!reader->failed && !reader_eat(reader, ']')) {
+        if (proto->rank == SHAPE_MAX_RANK) {
+            reader_fail(reader, "more than 64 dimensions");
+            return;
+        }
+        dynamic[proto->rank] = reader_eat_text(reader, "<=");
+        if (reader_eat(reader, '?')) {
+            dynamic[proto->rank] = true;
+            dims[proto->rank++] = SHAPE_UNBOUNDED;
+        } else {
+            dims[proto->rank++] = reader_int(reader);
+        }
+        if (!reader_eat(reader, ',') && !reader_peek(reader, ']'))
+            reader_fail(reader, "expected ',' or ']' in a shape");
     }
-    if (rank) layout->minor_to_major = arena_copy(arena_of(reader), order, (size_t)rank * 8);
-    return reader->failed ? NULL : layout;
-}
-
-static const struct shape *intern(struct reader *reader, const char *begin,
-                                  const struct shape *proto) {
-    if (reader->failed) return NULL;
-    const char *why = "bad shape";
-    const struct shape *shape = shape_intern(reader->context->module->shapes, proto, &why);
-    if (shape) return shape;
-    reader->p = begin;
-    reader_fail(reader, "%s", why);
-    return NULL;
-}
-
-static void read_dim(struct reader *reader, int64_t *size, bool *dynamic) {
-    *dynamic = false;
-    if (reader_eat(reader, '?')) {
-        *dynamic = true;
-        *size = SHAPE_UNBOUNDED;
-        return;
-    }
-    if (reader_eat_text(reader, "<=")) *dynamic = true;
-    *size = reader_int(reader);
-    if (!reader->failed && *size < 0) reader_fail(reader, "a negative dimension");
-}
-
-static bool layout_ahead(struct reader *reader) {
-    if (reader->failed || reader->p == reader->end || *reader->p != '{') return false;
-    struct reader ahead = *reader;
-    ahead.p++;
-    reader_skip(&ahead);
-    if (ahead.p == ahead.end) return false;
-    return (*ahead.p >= '0' && *ahead.p <= '9') || *ahead.p == '}' || *ahead.p == ':';
 }
 
 static const struct shape *read_array(struct reader *reader) {
-    reader_skip(reader);
-    const char *begin = reader->p;
     size_t length;
     const char *word = reader_word(reader, &length);
+    size_t begin = (size_t)(word - reader->context->source);
     struct shape proto = {.type = element_type_from_name(word, length)};
-    if (!reader->failed && (proto.type == TYPE_INVALID || proto.type == TYPE_TUPLE)) {
-        reader->p = begin;
-        reader_fail(reader, "'%.*s' is no element type", length < 60 ? (int)length : 60, word);
-        return NULL;
+    if (!reader->failed && (proto.type == TYPE_INVALID || proto.type == TYPE_TUPLE ||
+                            proto.type == TYPE_BUFFER)) {
+        reader->p = word;
+        reader_fail(reader, "unknown type '%.*s'", (int)length, word);
     }
-    int64_t dims[SHAPE_MAX_RANK];
-    bool dynamic[SHAPE_MAX_RANK], any = false;
-    reader_expect(reader, '[');
-    while (!reader->failed && !reader_eat(reader, ']')) {
-        if (proto.rank == SHAPE_MAX_RANK) {
-            reader_fail(reader, "more than %d dimensions", SHAPE_MAX_RANK);
-            return NULL;
+    int64_t dims[SHAPE_MAX_RANK], order[SHAPE_MAX_RANK];
+    bool dynamic[SHAPE_MAX_RANK];
+    struct layout layout = {.rank = 0};
+    read_dims(reader, &proto, dims, dynamic);
+    /* `f32[2] {` opens a computation; a layout follows at once. */
+    bool has_layout = reader->p < reader->end && *reader->p == '{';
+    if (has_layout && !reader->failed) {
+        const char *at = reader->p;
+        read_layout(reader, &layout, order);
+        if (!reader->failed && layout.rank != proto.rank &&
+            (layout.rank || element_type_is_array(proto.type))) {
+            reader->p = at;
+            reader_fail(reader, "the layout has %d dimensions, the shape %d", layout.rank,
+                        proto.rank);
         }
-        read_dim(reader, &dims[proto.rank], &dynamic[proto.rank]);
-        any |= dynamic[proto.rank++];
-        if (!reader_eat(reader, ',') && !reader_peek(reader, ']')) reader_expect(reader, ']');
+        for (int i = 0; i < layout.rank && !reader->failed; i++)
+            if (order[i] >= layout.rank) {
+                reader->p = at;
+                reader_fail(reader, "the layout is no permutation of the dimensions");
+            }
     }
+    if (reader->failed) return NULL;
     proto.dims = dims;
-    proto.dynamic = any ? dynamic : NULL;
-    if (layout_ahead(reader)) proto.layout = read_layout(reader, proto.rank);
-    return intern(reader, begin, &proto);
-}
-
-static const struct shape *read_shape(struct reader *reader, int depth);
-
-static const struct shape *read_tuple(struct reader *reader, int depth) {
-    const char *begin = reader->p;
-    const struct shape **items = NULL;
-    int count = 0, capacity = 0;
-    reader_expect(reader, '(');
-    while (!reader->failed && !reader_eat(reader, ')')) {
-        const struct shape *item = read_shape(reader, depth + 1);
-        items = arena_grow(arena_of(reader), items, &capacity, count + 1, sizeof *items);
-        items[count++] = item;
-        if (!reader_eat(reader, ',') && !reader_peek(reader, ')')) reader_expect(reader, ')');
-    }
-    return intern(reader, begin,
-                  &(struct shape){.type = TYPE_TUPLE, .ntuple = count, .tuple = items});
-}
-
-static const struct shape *read_shape(struct reader *reader, int depth) {
-    if (depth >= PARSE_MAX_DEPTH) {
-        reader_fail(reader, "tuples are nested too deeply");
-        return NULL;
-    }
-    if (reader_peek(reader, '(')) return read_tuple(reader, depth);
-    const char *begin = reader->p;
-    if (!reader_eat_text(reader, "b(")) return read_array(reader);
-    const struct shape *inner = read_shape(reader, depth + 1);
-    reader_expect(reader, ')');
-    return intern(reader, begin,
-                  &(struct shape){.type = TYPE_BUFFER, .ntuple = 1, .tuple = &inner});
+    proto.dynamic = dynamic;
+    if (has_layout) proto.layout = &layout;
+    const char *why;
+    const struct shape *shape = shape_intern(reader->context->module->shapes, &proto, &why);
+    if (!shape) parse_error(reader->context, (struct span){begin, begin}, "%s", why);
+    return shape;
 }
 
 const struct shape *parse_array_shape(struct parse_context *context, struct span text) {
     struct reader reader = reader_new(context, text);
-    const struct shape *shape = read_array(&reader);
-    if (shape && !reader_done(&reader)) {
-        reader_fail(&reader, "unexpected text behind the shape");
-        return NULL;
+    return read_array(&reader);
+}
+
+static const struct shape *read_shape(struct reader *reader, int depth) {
+    struct parse_context *context = reader->context;
+    bool buffer = reader_eat_text(reader, "b(");
+    if (!buffer && !reader_eat(reader, '(')) return read_array(reader);
+    if (depth > SHAPE_MAX_DEPTH) reader_fail(reader, "tuples are nested too deeply");
+    int capacity = 0, count = 0;
+    const struct shape **elements = NULL;
+    while (!reader->failed && !reader_eat(reader, ')')) {
+        elements =
+            arena_grow(context->module->arena, elements, &capacity, count + 1, sizeof *elements);
+        if (!(elements[count++] = read_shape(reader, depth + 1))) return NULL;
+        if (!reader_eat(reader, ',') && !reader_peek(reader, ')'))
+            reader_fail(reader, "expected ',' or ')' in a tuple shape");
     }
+    if (reader->failed) return NULL;
+    const char *why;
+    const struct shape *shape = shape_intern(
+        context->module->shapes,
+        &(struct shape){
+            .type = buffer ? TYPE_BUFFER : TYPE_TUPLE, .ntuple = count, .tuple = elements},
+        &why);
+    if (!shape) reader_fail(reader, "%s", why);
     return shape;
 }
 
