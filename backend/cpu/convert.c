@@ -66,6 +66,14 @@ static LLVMValueRef load_part(struct cpu_builder *b, LLVMTypeRef type, LLVMValue
     return value;
 }
 
+void cpu_mark_function(struct cpu_builder *b, LLVMValueRef function)
+{
+    static const char name[] = "denormal-fp-math", mode[] = "preserve-sign,preserve-sign";
+    LLVMAttributeRef attribute = LLVMCreateStringAttribute(b->context, name, sizeof name - 1, mode,
+                                                           sizeof mode - 1);
+    LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
+}
+
 LLVMValueRef cpu_load(struct cpu_builder *b, enum element_type type, LLVMValueRef pointer,
                       LLVMValueRef *access)
 {
@@ -176,10 +184,11 @@ static LLVMValueRef decode_small(struct cpu_builder *b, LLVMValueRef v,
         value = select_of(b, i_cmpk(b, LLVMIntUGE, a, infinity), special, value);
     } else if (f->rule == SMALL_FN) {
         value = select_of(b, i_cmpk(b, LLVMIntEQ, a, magnitude), ik(a, 0x7fc00000), value);
-    } else if (f->rule == SMALL_FNUZ) {
-        value = select_of(b, i_cmpk(b, LLVMIntEQ, v, magnitude + 1), ik(a, 0x7fc00000), value);
     }
-    return float_of(b, i_or(b, value, sign));
+    value = i_or(b, value, sign);
+    if (f->rule == SMALL_FNUZ) /* a NaN of no sign */
+        value = select_of(b, i_cmpk(b, LLVMIntEQ, v, magnitude + 1), ik(a, 0x7fc00000), value);
+    return float_of(b, value);
 }
 
 static LLVMValueRef decode_e8m0(struct cpu_builder *b, LLVMValueRef v)
@@ -274,7 +283,7 @@ static LLVMValueRef encode_e8m0(struct cpu_builder *b, LLVMValueRef x)
     LLVMValueRef bits = bits_of(b, x);
     LLVMValueRef code = i_lshrk(b, i_addk(b, bits, 0x400000), 23);
     LLVMValueRef good = LLVMBuildAnd(b->builder, i_cmpk(b, LLVMIntULT, code, 255),
-                                     i_cmpk(b, LLVMIntNE, bits, 0), "");
+                                     i_cmpk(b, LLVMIntSGT, bits, 0), "");
     return LLVMBuildTrunc(b->builder, select_of(b, good, code, ik(code, 255)), int_type(b, 8), "");
 }
 
@@ -414,8 +423,6 @@ LLVMValueRef cpu_emit_convert(struct cpu_builder *b, LLVMValueRef value, enum el
         LLVMValueRef re = LLVMBuildExtractValue(b->builder, value, 0, "");
         LLVMValueRef im = LLVMBuildExtractValue(b->builder, value, 1, "");
         re = cpu_emit_convert(b, re, real_from, real_to);
-        if (to == TYPE_PRED)
-            return LLVMBuildOr(b->builder, re, f_cmpk(b, LLVMRealUNE, im, 0), "");
         if (!element_type_is_complex(to))
             return re;
         return complex_of(b, to, re, cpu_emit_convert(b, im, real_from, real_to));

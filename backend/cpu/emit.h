@@ -68,6 +68,12 @@ static inline LLVMValueRef f_fma(struct cpu_builder *b, LLVMValueRef x, LLVMValu
     return emit_intrinsic(b, "llvm.fmuladd", 3, (LLVMValueRef[]){x, y, z});
 }
 
+/* x with subnormals flushed, which a mere copy would keep: x + x * 2^-60. */
+static inline LLVMValueRef f_flush(struct cpu_builder *b, LLVMValueRef x)
+{
+    return f_fma(b, x, LLVMConstReal(LLVMTypeOf(x), 0x1p-60), x);
+}
+
 static inline LLVMValueRef f_abs(struct cpu_builder *b, LLVMValueRef x)
 {
     return emit_intrinsic(b, "llvm.fabs", 1, &x);

@@ -126,7 +126,7 @@ LLVMValueRef math_expm1(struct cpu_builder *b, LLVMValueRef x)
     bool wide = is_double(x);
     LLVMValueRef y = expm1_core(b, clamp_to(b, x, wide ? -50 : -40, wide ? 710 : 89));
     LLVMValueRef tiny = f_cmpk(b, LLVMRealOLT, f_abs(b, x), wide ? 0x1p-54 : 0x1p-25);
-    return select_of(b, tiny, x, y);
+    return select_of(b, tiny, f_flush(b, x), y);
 }
 
 LLVMValueRef math_tanh(struct cpu_builder *b, LLVMValueRef x)
@@ -214,7 +214,7 @@ LLVMValueRef math_log1p(struct cpu_builder *b, LLVMValueRef x)
     LLVMValueRef f = f_add(b, f_addk(b, m, -1), lost);
     LLVMValueRef y = log_corners(b, u, log_core(b, f, exponent_to_float(b, e, x)));
     LLVMValueRef tiny = f_cmpk(b, LLVMRealOLT, f_abs(b, x), wide ? 0x1p-54 : 0x1p-25);
-    return select_of(b, tiny, x, y);
+    return select_of(b, tiny, f_flush(b, x), y);
 }
 
 /* ---- roots and the error function ---- */

@@ -9,6 +9,10 @@
 
 #include "backend/cpu/builder.h"
 
+/* Tells the optimiser, for a function that holds such code, that subnormals are flushed: otherwise
+ * it folds as if they were not. Every emitted function needs it. */
+void cpu_mark_function(struct cpu_builder *b, LLVMValueRef function);
+
 LLVMTypeRef cpu_value_type(struct cpu_builder *b, enum element_type type);
 LLVMTypeRef cpu_memory_type(struct cpu_builder *b, enum element_type type);
 

@@ -189,7 +189,9 @@ static struct complex_value power(struct cpu_builder *b, struct complex_value x,
                                   struct complex_value y)
 {
     LLVMValueRef zero = fk(x.re, 0), one = fk(x.re, 1);
-    struct complex_value p = exponential(b, multiply(b, y, logarithm(b, x)));
+    struct complex_value power_log = multiply(b, y, logarithm(b, x));
+    power_log.narrow = false; /* the angle may be large: a float would lose it */
+    struct complex_value p = exponential(b, power_log);
     LLVMValueRef vanishes = i_and(b, is_zero(b, x), f_cmpk(b, LLVMRealOGT, y.re, 0));
     p = choose(b, vanishes, make(zero, zero, x.narrow), p);
     return choose(b, is_zero(b, y), make(one, zero, x.narrow), p);

@@ -51,13 +51,14 @@ LLVMValueRef math_cbrt(struct cpu_builder *b, LLVMValueRef x)
         t = f_fma(b, t, change, t);
     }
     LLVMValueRef plain = i_or(b, f_cmpk(b, LLVMRealUEQ, a, 0), f_cmpk(b, LLVMRealUEQ, a, INFINITY));
-    LLVMValueRef y = select_of(b, plain, d, f_copysign(b, t, d));
+    LLVMValueRef y = select_of(b, plain, f_flush(b, d), f_copysign(b, t, d));
     return is_double(x) ? y : to_float(b, y);
 }
 
 LLVMValueRef math_rem(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef y)
 {
-    return LLVMBuildFRem(b->builder, x, y, "");
+    /* libm's keeps subnormals, whatever the machine's mode. */
+    return f_flush(b, LLVMBuildFRem(b->builder, f_flush(b, x), f_flush(b, y), ""));
 }
 
 LLVMValueRef math_hypot(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef y)

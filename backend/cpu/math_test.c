@@ -124,6 +124,7 @@ static void kernel_compile(struct kernel *kernel, const struct hlo_instr *instr)
     unsigned noalias = LLVMGetEnumAttributeKindForName("noalias", 7);
     for (unsigned k = 1; k <= 4; k++)
         LLVMAddAttributeAtIndex(function, k, LLVMCreateEnumAttribute(context, noalias, 0));
+    cpu_mark_function(&b, function);
     emit_loop(&b, function, instr);
     char *why = NULL;
     if (LLVMVerifyModule(b.module, LLVMReturnStatusAction, &why))

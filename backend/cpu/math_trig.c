@@ -122,7 +122,7 @@ LLVMValueRef math_sin(struct cpu_builder *b, LLVMValueRef x)
     if (is_double(x))
         return emit_libm(b, "sin", 1, &x);
     LLVMValueRef tiny = f_cmpk(b, LLVMRealOLT, f_abs(b, x), 0x1p-13);
-    return select_of(b, tiny, x, sine_float(b, x, 0));
+    return select_of(b, tiny, f_flush(b, x), sine_float(b, x, 0));
 }
 
 LLVMValueRef math_cos(struct cpu_builder *b, LLVMValueRef x)
@@ -139,7 +139,7 @@ LLVMValueRef math_tan(struct cpu_builder *b, LLVMValueRef x)
     LLVMValueRef odd = i_cmpk(b, LLVMIntNE, i_andk(b, q, 1), 0);
     LLVMValueRef y = f_div(b, select_of(b, odd, f_neg(b, c), s), select_of(b, odd, s, c));
     LLVMValueRef tiny = f_cmpk(b, LLVMRealOLT, f_abs(b, x), 0x1p-13);
-    return select_of(b, tiny, x, nan_unless_finite(b, x, to_float(b, y)));
+    return select_of(b, tiny, f_flush(b, x), nan_unless_finite(b, x, to_float(b, y)));
 }
 
 /* ---- inverse functions ---- */
@@ -239,7 +239,7 @@ LLVMValueRef math_sinh(struct cpu_builder *b, LLVMValueRef x)
     LLVMValueRef big = f_cmpk(b, LLVMRealOGT, a, 40);
     LLVMValueRef y = select_of(b, big, math_exp_scaled(b, a, -1), f_mulk(b, sum, 0.5));
     LLVMValueRef tiny = f_cmpk(b, LLVMRealOLT, a, 0x1p-28);
-    return select_of(b, tiny, x, f_copysign(b, y, x));
+    return select_of(b, tiny, f_flush(b, x), f_copysign(b, y, x));
 }
 
 LLVMValueRef math_cosh(struct cpu_builder *b, LLVMValueRef x)
