@@ -1,0 +1,328 @@
+/* Literals: the text inside constant(...). Numbers are most of the bytes of a large module, so common
+ * ones are read without a library call; the rest goes through strtod. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/number.h"
+#include "ir/parse_internal.h"
+
+struct literal_reader {
+    struct reader reader;
+    struct literal *literal;
+    int64_t next; /* element to write */
+};
+
+static void skip(struct literal_reader *r) {
+    while (r->reader.p < r->reader.end) {
+        char c = *r->reader.p;
+        if (c == ' ' || c == '\n' || c == ',' || c == '\t' || c == '\r') r->reader.p++;
+        else if (c == '/') {
+            const char *before = r->reader.p;
+            reader_skip(&r->reader);
+            if (r->reader.p == before) return;
+        } else return;
+    }
+}
+
+static bool is_word(const char *p, const char *end, const char *word) {
+    size_t length = strlen(word);
+    return (size_t)(end - p) >= length && memcmp(p, word, length) == 0;
+}
+
+/* nan, nan(0x7fc00001) and -nan: the payload's bits as they stand in the type. */
+static void put_nan(struct literal_reader *r, bool negative, int part) {
+    enum element_type type = element_type_real_part(r->literal->shape->type);
+    const struct element_type_info *info = element_type_info(type);
+    uint64_t payload = info->mantissa_bits ? 1ull << (info->mantissa_bits - 1) : 0;
+    bool given = false;
+    if (r->reader.p < r->reader.end && *r->reader.p == '(') {
+        char digits[32];
+        size_t length = 0;
+        for (r->reader.p++; r->reader.p < r->reader.end && *r->reader.p != ')' && length < 31;)
+            digits[length++] = *r->reader.p++;
+        digits[length] = '\0';
+        char *stop;
+        payload = strtoull(digits, &stop, 0);
+        given = true;
+        if (*stop || stop == digits || payload == 0 ||
+            (info->mantissa_bits < 64 && payload >> info->mantissa_bits)) {
+            reader_fail(&r->reader, "'%s' is no payload of a NaN of %s", digits, info->name);
+            return;
+        }
+        reader_expect(&r->reader, ')');
+    }
+    uint64_t bits = number_encode(type, negative ? -(double)NAN : (double)NAN);
+    if (type == TYPE_F32 || type == TYPE_F64 || given) {
+        uint64_t ones = ((1ull << info->exponent_bits) - 1) << info->mantissa_bits;
+        bits = ones | payload |
+               (uint64_t)negative << (info->exponent_bits + info->mantissa_bits);
+    }
+    size_t size = (size_t)info->size;
+    size_t stride = (size_t)element_type_size(r->literal->shape->type);
+    memcpy((char *)r->literal->data + (size_t)r->next * stride + (size_t)part * size, &bits, size);
+}
+
+static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+
+/* Exact where the digits fit in 53 bits and the power of ten is exact too (Clinger's fast path). */
+static bool fast_double(const char *p, const char *end, const char **stop, double *value) {
+    bool negative = p < end && *p == '-';
+    p += negative || (p < end && *p == '+');
+    uint64_t digits = 0;
+    int count = 0, exponent = 0;
+    const char *start = p;
+    for (; p < end && *p >= '0' && *p <= '9'; p++, count += digits != 0)
+        digits = digits * 10 + (uint64_t)(*p - '0');
+    if (p < end && *p == '.')
+        for (p++; p < end && *p >= '0' && *p <= '9'; p++, exponent--, count += digits != 0)
+            digits = digits * 10 + (uint64_t)(*p - '0');
+    if (p == start || count > 18) return false;
+    if (p < end && (*p | 32) == 'e') {
+        p++;
+        bool minus = p < end && *p == '-';
+        p += minus || (p < end && *p == '+');
+        int given = 0;
+        const char *from = p;
+        for (; p < end && *p >= '0' && *p <= '9' && given < 10000; p++)
+            given = given * 10 + (*p - '0');
+        if (p == from) return false;
+        exponent += minus ? -given : given;
+    }
+    if (digits >> 53 || exponent < -22 || exponent > 22) return false;
+    double result = (double)digits;
+    result = exponent < 0 ? result / powers[-exponent] : result * powers[exponent];
+    *value = negative ? -result : result;
+    *stop = p;
+    return true;
+}
+
+/* f32 text must round once: through double only where the double is exact or far from a tie. */
+static bool slow_number(struct literal_reader *r, bool single, double *value) {
+    char digits[512];
+    size_t length = 0;
+    const char *p = r->reader.p;
+    while (p + length < r->reader.end && length < sizeof digits - 1 && p[length] &&
+           strchr("+-.0123456789eExXabcdefABCDEFpP", p[length])) {
+        digits[length] = p[length];
+        length++;
+    }
+    digits[length] = '\0';
+    char *stop;
+    *value = single ? (double)strtof(digits, &stop) : strtod(digits, &stop);
+    if (stop == digits) return false;
+    r->reader.p += stop - digits;
+    return true;
+}
+
+static bool read_number(struct literal_reader *r, int part, double *value, bool *nan) {
+    const char *p = r->reader.p, *end = r->reader.end;
+    enum element_type type = element_type_real_part(r->literal->shape->type);
+    bool negative = p < end && *p == '-';
+    const char *q = p + (negative || (p < end && *p == '+'));
+    *nan = false;
+    if (is_word(q, end, "nan")) {
+        r->reader.p = q + 3;
+        put_nan(r, negative, part);
+        *nan = true;
+        return true;
+    }
+    if (is_word(q, end, "inf")) {
+        r->reader.p = q + (is_word(q, end, "infinity") ? 8 : 3);
+        *value = negative ? -INFINITY : INFINITY;
+        return true;
+    }
+    const char *stop;
+    if (fast_double(p, end, &stop, value)) {
+        /* One rounding more to f32 is exact unless the double lies on a tie of floats. */
+        uint64_t bits;
+        memcpy(&bits, value, sizeof bits);
+        if (type != TYPE_F32 || (bits & 0x1fffffff) != 0x10000000) {
+            r->reader.p = stop;
+            return true;
+        }
+    }
+    return slow_number(r, type == TYPE_F32, value);
+}
+
+static void put_float(struct literal_reader *r) {
+    enum element_type type = r->literal->shape->type;
+    double value;
+    bool nan;
+    if (is_word(r->reader.p, r->reader.end, "true") || is_word(r->reader.p, r->reader.end, "false")) {
+        reader_fail(&r->reader, "a boolean in a literal of %s", element_type_name(type));
+        return;
+    }
+    if (!read_number(r, 0, &value, &nan)) {
+        reader_fail(&r->reader, "expected a number here");
+        return;
+    }
+    if (nan) return;
+    if (type == TYPE_F32) ((float *)r->literal->data)[r->next] = (float)value;
+    else if (type == TYPE_F64) ((double *)r->literal->data)[r->next] = value;
+    else literal_set_double(r->literal, r->next, value);
+    if (isfinite(value) && type != TYPE_F64 && type != TYPE_F8E8M0FNU &&
+        !isfinite(literal_get_double(r->literal, r->next)))
+        reader_fail(&r->reader, "%g is out of the range of %s", value, element_type_name(type));
+}
+
+static void put_complex(struct literal_reader *r) {
+    double parts[2] = {0, 0};
+    bool nan[2] = {false, false};
+    bool pair = reader_eat(&r->reader, '(');
+    for (int i = 0; i < (pair ? 2 : 1); i++) {
+        skip(r);
+        if (!read_number(r, i, &parts[i], &nan[i])) {
+            reader_fail(&r->reader, "expected a number here");
+            return;
+        }
+    }
+    if (pair) reader_expect(&r->reader, ')');
+    for (int i = 0; i < 2; i++) {
+        if (nan[i]) continue;
+        if (r->literal->shape->type == TYPE_C64)
+            ((float *)r->literal->data)[2 * r->next + i] = (float)parts[i];
+        else
+            ((double *)r->literal->data)[2 * r->next + i] = parts[i];
+    }
+}
+
+static void put_int(struct literal_reader *r) {
+    enum element_type type = r->literal->shape->type;
+    const char *p = r->reader.p, *end = r->reader.end;
+    bool negative = p < end && *p == '-';
+    p += negative || (p < end && *p == '+');
+    uint64_t value = 0;
+    const char *start = p;
+    bool over = false;
+    for (; p < end && *p >= '0' && *p <= '9'; p++)
+        over |= __builtin_mul_overflow(value, 10, &value) ||
+                __builtin_add_overflow(value, (uint64_t)(*p - '0'), &value);
+    if (p == start) {
+        bool yes = is_word(p, end, "true");
+        if (type != TYPE_PRED || (!yes && !is_word(p, end, "false"))) {
+            reader_fail(&r->reader, "expected %s here",
+                        type == TYPE_PRED ? "true or false" : "an integer");
+            return;
+        }
+        value = yes;
+        p += yes ? 4 : 5;
+    }
+    uint64_t largest = type == TYPE_PRED ? 1 : (uint64_t)number_int_max(type);
+    if (negative) largest = (uint64_t)-(number_int_min(type) + 1) + (number_int_min(type) != 0);
+    if (over || value > (negative && type == TYPE_PRED ? 0 : largest)) {
+        reader_fail(&r->reader, "the number is out of the range of %s", element_type_name(type));
+        return;
+    }
+    r->reader.p = p;
+    literal_set_int(r->literal, r->next, negative ? (int64_t)(0 - value) : (int64_t)value);
+}
+
+static void read_element(struct literal_reader *r) {
+    switch (element_type_info(r->literal->shape->type)->kind) {
+    case KIND_FLOAT: put_float(r); break;
+    case KIND_COMPLEX: put_complex(r); break;
+    default: put_int(r); break;
+    }
+    r->next++;
+}
+
+/* `{ e, e }` at dimension `dim`; depth is bounded by the rank. */
+static void read_dim(struct literal_reader *r, int dim) {
+    const struct shape *shape = r->literal->shape;
+    if (dim == shape->rank) {
+        read_element(r);
+        return;
+    }
+    reader_expect(&r->reader, '{');
+    int64_t count = 0, size = shape->dims[dim];
+    for (skip(r); !r->reader.failed && r->reader.p < r->reader.end && *r->reader.p != '}'; skip(r)) {
+        if (count++ == size) {
+            reader_fail(&r->reader, "more than %lld elements in dimension %d of the literal",
+                        (long long)size, dim);
+            return;
+        }
+        read_dim(r, dim + 1);
+    }
+    if (!r->reader.failed && count < size)
+        reader_fail(&r->reader, "%lld elements in dimension %d of the literal, expected %lld",
+                    (long long)count, dim, (long long)size);
+    reader_expect(&r->reader, '}');
+}
+
+static bool has_dots(const struct reader *reader) {
+    for (const char *p = reader->p; p + 2 < reader->end; p++)
+        if (*p == '.' && p[1] == '.' && p[2] == '.') return true;
+    return false;
+}
+
+static struct literal *read_literal(struct reader *reader, const struct shape *shape, int depth) {
+    reader_skip(reader);
+    if (shape->type == TYPE_TUPLE) {
+        if (reader_eat_text(reader, "{...}")) return literal_new_elided(shape);
+        struct literal **elements = calloc((size_t)shape->ntuple + 1, sizeof *elements);
+        if (!elements) abort();
+        bool good = reader_expect(reader, '(') && depth < SHAPE_MAX_DEPTH;
+        for (int i = 0; good && i < shape->ntuple; i++) {
+            while (reader_eat(reader, ',')) {}
+            good = (elements[i] = read_literal(reader, shape->tuple[i], depth + 1)) != NULL;
+        }
+        while (reader_eat(reader, ',')) {}
+        struct literal *literal =
+            good && reader_expect(reader, ')') ? literal_new_tuple(shape, elements) : NULL;
+        for (int i = 0; !literal && i < shape->ntuple; i++)
+            literal_unref(elements[i]);
+        free(elements);
+        return literal;
+    }
+    /* The shape may be written again before the values. */
+    if (reader->p < reader->end && strchr("abcdfopsu", *reader->p)) {
+        size_t at = (size_t)(reader->p - reader->context->source), length;
+        struct reader probe = *reader;
+        const char *word = reader_word(&probe, &length);
+        if (element_type_from_name(word, length) != TYPE_INVALID) {
+            if (!parse_shape_at(reader->context, &at,
+                                (size_t)(reader->end - reader->context->source), 0)) {
+                reader->failed = true;
+                return NULL;
+            }
+            reader->p = reader->context->source + at;
+            reader_skip(reader);
+        }
+    }
+    if (!shape_is_array(shape)) return literal_new(shape);
+    if (reader_eat_text(reader, "...") || reader_eat_text(reader, "{...}"))
+        return literal_new_elided(shape);
+    if (shape->rank && reader->end - reader->p < 4096 && has_dots(reader)) {
+        reader->p = reader->end;
+        return literal_new_elided(shape);
+    }
+    /* Text of n bytes holds at most n elements: no allocation for what cannot be there. */
+    if (shape->count > reader->end - reader->p) {
+        reader_fail(reader, "too few elements in the literal: %lld expected",
+                    (long long)shape->count);
+        return NULL;
+    }
+    struct literal_reader r = {.reader = *reader, .literal = literal_new(shape)};
+    if (!r.literal) abort();
+    read_dim(&r, 0);
+    *reader = r.reader;
+    if (!reader->failed) return r.literal;
+    literal_unref(r.literal);
+    return NULL;
+}
+
+struct literal *parse_literal_span(struct parse_context *context, struct span span,
+                                   const struct shape *shape) {
+    struct reader reader = reader_new(context, span);
+    struct literal *literal = read_literal(&reader, shape, 0);
+    while (reader_eat(&reader, ',')) {}
+    if (literal && !reader_done(&reader)) {
+        reader_fail(&reader, "too many elements, or text behind the literal");
+        literal_unref(literal);
+        return NULL;
+    }
+    return literal;
+}
