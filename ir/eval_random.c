@@ -158,13 +158,12 @@ struct literal *eval_rng_bit_generator(struct eval *e, const struct hlo_instr *i
         next[1] += (uint64_t)fill_threefry(result->elements[1], state[0], state[1]);
         return result;
     }
-    if (in->count == 2) {
-        next[1] += (uint64_t)fill_philox(result->elements[1], state[0], state[1], 0);
-        return result;
-    }
-    used = (uint64_t)fill_philox(result->elements[1], state[0], state[1], state[2]);
+    /* (key, counter) or (key, low, high); a counter of one word has the key above it. */
+    used = (uint64_t)fill_philox(result->elements[1], state[0], state[1],
+                                 state[in->count == 3 ? 2 : 0]);
     next[1] += used;
-    next[2] += next[1] < used;
+    if (in->count == 3)
+        next[2] += next[1] < used;
     return result;
 }
 
