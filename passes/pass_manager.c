@@ -19,7 +19,7 @@ static const struct pass_info pass_table[PASS_COUNT] = {
 #define SIMPLIFY                                                                                   \
     PASS_call_inliner, PASS_tuple_simplifier, PASS_dce, PASS_cse, PASS_constant_folding,           \
         PASS_algebraic_simplifier, PASS_constant_folding, PASS_algebraic_simplifier,               \
-        PASS_tuple_simplifier, PASS_cse, PASS_dce
+        PASS_conditional_simplifier, PASS_call_inliner, PASS_tuple_simplifier, PASS_cse, PASS_dce
 
 /* What static memory needs, last. */
 #define MEMORY PASS_flatten_call_graph, PASS_copy_insertion, PASS_dce
