@@ -380,6 +380,8 @@ static LLVMValueRef convert_from_float(struct cpu_builder *b, LLVMValueRef value
                                        enum element_type from, enum element_type to)
 {
     LLVMValueRef x = cpu_widen(b, value, from);
+    if (to == TYPE_PRED && from == TYPE_BF16) /* subnormals are zero, whatever LLVM makes of it */
+        return i_cmpk(b, LLVMIntNE, i_andk(b, value, 0x7f80), 0);
     if (to == TYPE_PRED)
         return f_cmpk(b, LLVMRealUNE, x, 0);
     if (element_type_is_float(to))

