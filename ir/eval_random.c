@@ -71,7 +71,8 @@ static void put_bits(struct literal *out, int64_t at, uint64_t bits)
     }
 }
 
-/* The dimension whose halves the two words of a block fill: the first even one, or the largest. */
+/* The dimension along which the two words of a block alternate: the first even one, or the
+ * largest. */
 static int split_dim(const struct shape *shape)
 {
     int largest = 0;
@@ -109,10 +110,10 @@ static int64_t fill_threefry(struct literal *out, uint64_t key, uint64_t counter
         int64_t block = 0;
 
         for (int i = 0; i < shape->rank; i++)
-            block = i == split ? block * half + index[i] % half
+            block = i == split ? block * half + index[i] / 2
                                : block * shape->dims[i] + index[i];
         threefry(key, counter + (uint64_t)block, words);
-        put_bits(out, done++, words[index[split] >= half]);
+        put_bits(out, done++, words[index[split] % 2]);
     } while (index_next(shape->rank, shape->dims, index));
     return blocks;
 }
