@@ -5,7 +5,8 @@
 
 #include "ir/print_internal.h"
 
-struct print_options print_options_full(void) {
+struct print_options print_options_full(void)
+{
     return (struct print_options){.percent = true,
                                   .metadata = true,
                                   .backend_config = true,
@@ -13,156 +14,173 @@ struct print_options print_options_full(void) {
                                   .max_constant = -1};
 }
 
-struct print_options print_options_short(void) {
-    return (struct print_options){.layouts = true, .backend_config = true, .max_constant = 10};
+struct print_options print_options_short(void)
+{
+    return (struct print_options){.layouts = true, .max_constant = 16};
 }
 
-void shape_print(FILE *out, const struct shape *shape, bool layouts) {
-    struct arena *scratch = arena_new();
-    fputs(shape_to_string(scratch, shape, layouts), out);
-    arena_free(scratch);
+void shape_print(FILE *out, const struct shape *shape, bool layouts)
+{
+    struct arena *arena = arena_new();
+
+    fputs(shape_to_string(arena, shape, layouts), out);
+    arena_free(arena);
 }
 
-static void print_name(FILE *out, const char *name, const struct print_options *options) {
-    if (options->percent) fputc('%', out);
+static void print_name(FILE *out, const char *name, const struct print_options *options)
+{
+    if (options->percent)
+        putc_unlocked('%', out);
     fputs(name, out);
 }
 
-static void print_text_field(FILE *out, bool *first, const char *name, const char *text) {
-    if (!text) return;
-    fprintf(out, "%s%s=", *first ? "" : " ", name);
-    print_quoted(out, text);
-    *first = false;
+static void print_called(FILE *out, const char *key, const struct hlo_computation *called,
+                         const struct print_options *options)
+{
+    fprintf(out, ", %s=", key);
+    print_name(out, called->name, options);
 }
 
-static void print_int_field(FILE *out, bool *first, const char *name, int64_t value) {
-    if (!value) return;
-    fprintf(out, "%s%s=%" PRId64, *first ? "" : " ", name, value);
-    *first = false;
-}
-
-static void print_metadata(FILE *out, const struct hlo_metadata *m) {
-    bool first = true;
-    fputs(", metadata={", out);
-    print_text_field(out, &first, "op_type", m->op_type);
-    print_text_field(out, &first, "op_name", m->op_name);
-    print_text_field(out, &first, "source_file", m->source_file);
-    print_int_field(out, &first, "source_line", m->source_line);
-    print_int_field(out, &first, "source_end_line", m->source_end_line);
-    print_int_field(out, &first, "source_column", m->source_column);
-    print_int_field(out, &first, "source_end_column", m->source_end_column);
-    print_int_field(out, &first, "stack_frame_id", m->stack_frame_id);
-    print_text_field(out, &first, "deduplicated_name", m->deduplicated_name);
-    print_text_field(out, &first, "scheduling_name", m->scheduling_name);
-    if (m->rest) fprintf(out, "%s%s", first ? "" : " ", m->rest);
-    fputc('}', out);
-}
-
-static void print_call(FILE *out, const char *word, const struct hlo_computation *computation,
-                       const struct print_options *options) {
-    fprintf(out, ", %s=", word);
-    print_name(out, computation->name, options);
-}
-
-static void print_call_list(FILE *out, const char *word, const struct hlo_instr *instr,
-                            const struct print_options *options) {
-    fprintf(out, ", %s={", word);
+static void print_called_list(FILE *out, const struct hlo_instr *instr, const char *key,
+                              const struct print_options *options)
+{
+    fprintf(out, ", %s={", key);
     for (int i = 0; i < instr->ncalled; i++) {
-        if (i) fputs(", ", out);
+        if (i)
+            fputs(", ", out);
         print_name(out, instr->called[i]->name, options);
     }
-    fputc('}', out);
+    putc_unlocked('}', out);
 }
 
-static void print_called(FILE *out, const struct hlo_instr *instr,
-                         const struct print_options *options) {
+static bool predicated(const struct hlo_instr *instr)
+{
+    return instr->ncalled == 2 && instr->noperands && instr->operands[0] &&
+           instr->operands[0]->shape && instr->operands[0]->shape->type == TYPE_PRED;
+}
+
+static void print_calls(FILE *out, const struct hlo_instr *instr,
+                        const struct print_options *options)
+{
     unsigned flags = opcode_info(instr->opcode)->flags;
-    if (!instr->ncalled) return;
-    if (flags & OP_FLAG_CALLS_ONE) {
-        print_call(out, "to_apply", instr->called[0], options);
-    } else if (flags & (OP_FLAG_CALLS_FUSION | OP_FLAG_CALLS_ASYNC)) {
-        print_call(out, "calls", instr->called[0], options);
-    } else if (flags & OP_FLAG_CALLS_WHILE) {
-        print_call(out, "condition", instr->called[0], options);
-        if (instr->ncalled > 1) print_call(out, "body", instr->called[1], options);
-    } else if (flags & OP_FLAG_CALLS_SELECT_SCATTER) {
-        print_call(out, "select", instr->called[0], options);
-        if (instr->ncalled > 1) print_call(out, "scatter", instr->called[1], options);
+    struct hlo_computation **called = instr->called;
+
+    if (!instr->ncalled || instr->async_opcode)
+        return;
+    if (flags & OP_FLAG_CALLS_WHILE && instr->ncalled == 2) {
+        print_called(out, "condition", called[0], options);
+        print_called(out, "body", called[1], options);
+    } else if (flags & OP_FLAG_CALLS_SELECT_SCATTER && instr->ncalled == 2) {
+        print_called(out, "select", called[0], options);
+        print_called(out, "scatter", called[1], options);
+    } else if (flags & OP_FLAG_CALLS_BRANCHES && predicated(instr)) {
+        print_called(out, "true_computation", called[0], options);
+        print_called(out, "false_computation", called[1], options);
     } else if (flags & OP_FLAG_CALLS_BRANCHES) {
-        bool two = instr->ncalled == 2 && instr->noperands &&
-                   instr->operands[0]->shape->type == TYPE_PRED;
-        if (two) {
-            print_call(out, "true_computation", instr->called[0], options);
-            print_call(out, "false_computation", instr->called[1], options);
-        } else {
-            print_call_list(out, "branch_computations", instr, options);
-        }
+        print_called_list(out, instr, "branch_computations", options);
+    } else if (flags & OP_FLAG_CALLS_CUSTOM && instr->ncalled > 1) {
+        print_called_list(out, instr, "called_computations", options);
+    } else if (flags & (OP_FLAG_CALLS_FUSION | OP_FLAG_CALLS_ASYNC)) {
+        print_called(out, "calls", called[0], options);
     } else {
-        print_call_list(out, "called_computations", instr, options);
+        print_called(out, "to_apply", called[0], options);
     }
 }
 
-static void print_opcode(FILE *out, const struct hlo_instr *instr) {
+static void print_opcode(FILE *out, const struct hlo_instr *instr)
+{
     if (!instr->async_opcode) {
         fputs(opcode_name(instr->opcode), out);
         return;
     }
-    const char *name = opcode_name(instr->opcode);
-    fprintf(out, "%s%s", opcode_name(instr->async_opcode), strrchr(name, '-'));
+    fprintf(out, "%s%s", opcode_name(instr->async_opcode),
+            instr->opcode == OP_ASYNC_START    ? "-start"
+            : instr->opcode == OP_ASYNC_UPDATE ? "-update"
+                                               : "-done");
 }
 
 static void print_operands(FILE *out, const struct hlo_instr *instr,
-                           const struct print_options *options) {
-    if (instr->opcode == OP_PARAMETER) {
+                           const struct print_options *options)
+{
+    if (instr->opcode == OP_PARAMETER)
         fprintf(out, "%" PRId64, instr->parameter);
-    } else if (instr->opcode == OP_CONSTANT && instr->literal) {
+    if (instr->opcode == OP_CONSTANT && instr->literal)
         literal_print(out, instr->literal, options->max_constant);
-    }
     for (int i = 0; i < instr->noperands; i++) {
-        if (i) fputs(i % 5 == 0 ? ", /*index=" : ", ", out);
-        if (i && i % 5 == 0) fprintf(out, "%d*/", i);
-        if (options->operand_shapes) {
-            shape_print(out, instr->operands[i]->shape, options->layouts);
-            fputc(' ', out);
+        const struct hlo_instr *operand = instr->operands[i];
+
+        if (i)
+            fputs(", ", out);
+        if (!operand)
+            continue;
+        if (options->operand_shapes && operand->shape) {
+            shape_print(out, operand->shape, options->layouts);
+            putc_unlocked(' ', out);
         }
-        print_name(out, instr->operands[i]->name, options);
+        print_name(out, operand->name, options);
     }
 }
 
-void instr_print(FILE *out, const struct hlo_instr *instr, const struct print_options *options) {
-    if (instr->parent->root == instr) fputs("ROOT ", out);
+static void print_control(FILE *out, const struct hlo_instr *instr,
+                          const struct print_options *options)
+{
+    if (!instr->ncontrol)
+        return;
+    fputs(", control-predecessors={", out);
+    for (int i = 0; i < instr->ncontrol; i++) {
+        if (i)
+            fputs(", ", out);
+        print_name(out, instr->control[i]->name, options);
+    }
+    putc_unlocked('}', out);
+}
+
+/* "sine-start" carries the attributes and calls of the instruction that it wraps. */
+static void print_wrapped(FILE *out, const struct hlo_instr *instr,
+                          const struct print_options *options)
+{
+    const struct hlo_instr *root;
+
+    if (!instr->async_opcode || instr->opcode != OP_ASYNC_START || !instr->ncalled)
+        return;
+    root = instr->called[0]->root;
+    if (!root)
+        return;
+    print_calls(out, root, options);
+    for (int i = 0; i < root->nattrs; i++)
+        if (!instr_attr(instr, root->attrs[i].key))
+            print_attr(out, &root->attrs[i], options);
+}
+
+void instr_print(FILE *out, const struct hlo_instr *instr, const struct print_options *options)
+{
     print_name(out, instr->name, options);
     fputs(" = ", out);
-    shape_print(out, instr->shape, options->layouts);
-    fputc(' ', out);
+    if (instr->shape) {
+        shape_print(out, instr->shape, options->layouts);
+        putc_unlocked(' ', out);
+    }
     print_opcode(out, instr);
-    fputc('(', out);
+    putc_unlocked('(', out);
     print_operands(out, instr, options);
-    fputc(')', out);
+    putc_unlocked(')', out);
+    print_wrapped(out, instr, options);
+    print_calls(out, instr, options);
     for (int i = 0; i < instr->nattrs; i++)
-        if (instr->attrs[i].key < ATTR_SHARDING) print_attr(out, &instr->attrs[i], options);
-    print_called(out, instr, options);
-    for (int i = 0; i < instr->nattrs; i++) {
-        enum attr_key key = instr->attrs[i].key;
-        if (key >= ATTR_SHARDING && key != ATTR_BACKEND_CONFIG)
+        if (instr->attrs[i].key != ATTR_BACKEND_CONFIG)
             print_attr(out, &instr->attrs[i], options);
-    }
-    if (instr->ncontrol) {
-        fputs(", control-predecessors={", out);
-        for (int i = 0; i < instr->ncontrol; i++) {
-            if (i) fputs(", ", out);
-            print_name(out, instr->control[i]->name, options);
-        }
-        fputc('}', out);
-    }
-    if (options->metadata && instr->metadata) print_metadata(out, instr->metadata);
-    const struct hlo_attr *config = instr_attr(instr, ATTR_BACKEND_CONFIG);
-    if (options->backend_config && config) print_attr(out, config, options);
+    print_control(out, instr, options);
+    if (options->metadata && instr->metadata)
+        print_metadata(out, instr->metadata);
+    if (options->backend_config && instr_attr(instr, ATTR_BACKEND_CONFIG))
+        print_attr(out, instr_attr(instr, ATTR_BACKEND_CONFIG), options);
 }
 
 void computation_print(FILE *out, const struct hlo_computation *computation,
-                       const struct print_options *options) {
-    if (computation->module->entry == computation) fputs("ENTRY ", out);
+                       const struct print_options *options)
+{
+    if (computation->module && computation->module->entry == computation)
+        fputs("ENTRY ", out);
     print_name(out, computation->name, options);
     fputs(" (", out);
     for (int i = 0; i < computation->nparameters; i++) {
@@ -170,47 +188,65 @@ void computation_print(FILE *out, const struct hlo_computation *computation,
         shape_print(out, computation->parameters[i]->shape, false);
     }
     fputs(") -> ", out);
-    shape_print(out, computation->root->shape, false);
+    if (computation->root && computation->root->shape)
+        shape_print(out, computation->root->shape, false);
     fputs(" {\n", out);
     for (const struct hlo_instr *i = computation->first; i; i = i->next) {
-        fputs("  ", out);
+        fputs(i == computation->root ? "  ROOT " : "  ", out);
         instr_print(out, i, options);
-        fputc('\n', out);
+        putc_unlocked('\n', out);
     }
-    fputc('}', out);
+    putc_unlocked('}', out);
     if (computation->execution_thread) {
         fputs(", execution_thread=", out);
         print_quoted(out, computation->execution_thread);
     }
-    fputc('\n', out);
+    putc_unlocked('\n', out);
+}
+
+static void print_entry_layout(FILE *out, const struct hlo_module *module)
+{
+    if (!module->entry_result)
+        return;
+    fputs(", entry_computation_layout={(", out);
+    for (int i = 0; i < module->nentry_parameters; i++) {
+        if (i)
+            fputs(", ", out);
+        shape_print(out, module->entry_parameters[i], true);
+    }
+    fputs(")->", out);
+    shape_print(out, module->entry_result, true);
+    putc_unlocked('}', out);
+}
+
+static void print_donors(FILE *out, const struct hlo_module *module)
+{
+    if (!module->ndonors)
+        return;
+    fputs(", buffer_donor={ ", out);
+    for (int i = 0; i < module->ndonors; i++) {
+        fprintf(out, "%s(%" PRId64 ", ", i ? ", " : "", module->donors[i].parameter);
+        print_ints(out, module->donors[i].index.count, module->donors[i].index.v);
+        putc_unlocked(')', out);
+    }
+    fputs(" }", out);
 }
 
 static void print_header(FILE *out, const struct hlo_module *module,
-                         const struct print_options *options) {
+                         const struct print_options *options)
+{
     fprintf(out, "HloModule %s", module->name);
-    if (module->is_scheduled) fputs(", is_scheduled=true", out);
+    if (module->is_scheduled)
+        fputs(", is_scheduled=true", out);
     if (module->aliases.count) {
         fputs(", input_output_alias=", out);
         print_aliases(out, &module->aliases);
     }
-    for (int i = 0; i < module->ndonors; i++) {
-        fprintf(out, "%s(%" PRId64 ", ", i ? ", " : ", buffer_donor={ ",
-                module->donors[i].parameter);
-        print_ints(out, module->donors[i].index);
-        fputs(i + 1 == module->ndonors ? ") }" : ")", out);
-    }
-    if (module->entry_result) {
-        fputs(", entry_computation_layout={(", out);
-        for (int i = 0; i < module->nentry_parameters; i++) {
-            if (i) fputs(i % 5 == 0 ? ", /*index=" : ", ", out);
-            if (i && i % 5 == 0) fprintf(out, "%d*/", i);
-            shape_print(out, module->entry_parameters[i], options->layouts);
-        }
-        fputs(")->", out);
-        shape_print(out, module->entry_result, options->layouts);
-        fputc('}', out);
-    }
-    if (module->replica_count != 1) fprintf(out, ", replica_count=%" PRId64, module->replica_count);
+    print_donors(out, module);
+    if (options->layouts)
+        print_entry_layout(out, module);
+    if (module->replica_count != 1)
+        fprintf(out, ", replica_count=%" PRId64, module->replica_count);
     if (module->num_partitions != 1)
         fprintf(out, ", num_partitions=%" PRId64, module->num_partitions);
     for (int i = 0; i < module->nattrs; i++)
@@ -218,52 +254,59 @@ static void print_header(FILE *out, const struct hlo_module *module,
     fputs("\n\n", out);
 }
 
-static void print_names(FILE *out, const char *title, int count, const char **names) {
-    if (!count) return;
+static void print_strings(FILE *out, const char *title, int count, const char **v)
+{
     fprintf(out, "%s\n", title);
     for (int i = 0; i < count; i++) {
         fprintf(out, "%d ", i + 1);
-        print_quoted(out, names[i]);
-        fputc('\n', out);
+        print_quoted(out, v[i]);
+        putc_unlocked('\n', out);
     }
-    fputc('\n', out);
+    putc_unlocked('\n', out);
 }
 
-static void print_tables(FILE *out, const struct stack_tables *t) {
-    print_names(out, "FileNames", t->nfiles, t->files);
-    print_names(out, "FunctionNames", t->nfunctions, t->functions);
-    if (t->nlocations) fputs("FileLocations\n", out);
+static void print_tables(FILE *out, const struct stack_tables *t)
+{
+    print_strings(out, "FileNames", t->nfiles, t->files);
+    print_strings(out, "FunctionNames", t->nfunctions, t->functions);
+    fputs("FileLocations\n", out);
     for (int i = 0; i < t->nlocations; i++) {
         const struct file_location *l = &t->locations[i];
+
         fprintf(out,
                 "%d {file_name_id=%" PRId64 " function_name_id=%" PRId64 " line=%" PRId64
                 " end_line=%" PRId64 " column=%" PRId64 " end_column=%" PRId64 "}\n",
                 i + 1, l->file, l->function, l->line, l->end_line, l->column, l->end_column);
     }
-    if (t->nlocations) fputc('\n', out);
-    if (t->nframes) fputs("StackFrames\n", out);
+    fputs("\nStackFrames\n", out);
     for (int i = 0; i < t->nframes; i++)
         fprintf(out, "%d {file_location_id=%" PRId64 " parent_frame_id=%" PRId64 "}\n", i + 1,
                 t->frames[i].location, t->frames[i].parent);
-    if (t->nframes) fputc('\n', out);
+    fputs("\n\n", out);
 }
 
-void module_print(FILE *out, const struct hlo_module *module,
-                  const struct print_options *options) {
+void module_print(FILE *out, const struct hlo_module *module, const struct print_options *options)
+{
     print_header(out, module, options);
-    if (options->metadata && module->tables) print_tables(out, module->tables);
+    if (options->metadata && module->tables)
+        print_tables(out, module->tables);
     for (const struct hlo_computation *c = module->first; c; c = c->next) {
-        if (c != module->first) fputc('\n', out);
         computation_print(out, c, options);
+        if (c->next)
+            putc_unlocked('\n', out);
     }
 }
 
-char *module_to_string(const struct hlo_module *module, const struct print_options *options) {
+char *module_to_string(const struct hlo_module *module, const struct print_options *options)
+{
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
-    if (!out) abort();
+
+    if (!out)
+        abort();
     module_print(out, module, options);
-    fclose(out);
+    if (fclose(out))
+        abort();
     return text;
 }

@@ -1,191 +1,259 @@
-/* Attributes as text, by kind. */
+/* Text of attributes, by their kind. */
+#include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ir/print_internal.h"
 
-void print_quoted(FILE *out, const char *text) {
-    fputc('"', out);
-    for (; *text; text++) {
-        if (*text == '\n') fputs("\\n", out);
-        else if (*text == '\r') fputs("\\r", out);
-        else if (*text == '\t') fputs("\\t", out);
-        else {
-            if (*text == '"' || *text == '\\') fputc('\\', out);
-            fputc(*text, out);
-        }
+void print_quoted(FILE *out, const char *text)
+{
+    putc_unlocked('"', out);
+    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+        if (*p == '"' || *p == '\\' || *p == '\'')
+            fprintf(out, "\\%c", *p);
+        else if (*p == '\n')
+            fputs("\\n", out);
+        else if (*p == '\t')
+            fputs("\\t", out);
+        else if (*p == '\r')
+            fputs("\\r", out);
+        else if (*p < 32 || *p >= 127)
+            fprintf(out, "\\%03o", *p);
+        else
+            putc_unlocked(*p, out);
     }
-    fputc('"', out);
+    putc_unlocked('"', out);
 }
 
-void print_ints(FILE *out, struct int_list list) {
-    fputc('{', out);
-    for (int i = 0; i < list.count; i++)
-        fprintf(out, "%s%" PRId64, i ? "," : "", list.v[i]);
-    fputc('}', out);
+static void print_list(FILE *out, int count, const int64_t *v)
+{
+    for (int i = 0; i < count; i++)
+        fprintf(out, "%s%" PRId64, i ? "," : "", v[i]);
 }
 
-static void print_int_lists(FILE *out, const struct int_lists *lists) {
-    fputc('{', out);
+void print_ints(FILE *out, int count, const int64_t *v)
+{
+    putc_unlocked('{', out);
+    print_list(out, count, v);
+    putc_unlocked('}', out);
+}
+
+static void print_int_lists(FILE *out, const struct int_lists *lists)
+{
+    putc_unlocked('{', out);
     for (int i = 0; i < lists->count; i++) {
-        if (i) fputc(',', out);
-        print_ints(out, lists->v[i]);
+        if (i)
+            putc_unlocked(',', out);
+        print_ints(out, lists->v[i].count, lists->v[i].v);
     }
-    fputc('}', out);
+    putc_unlocked('}', out);
 }
 
-static void print_slices(FILE *out, const struct slice_list *list) {
-    fputc('{', out);
+void print_aliases(FILE *out, const struct alias_list *list)
+{
+    putc_unlocked('{', out);
     for (int i = 0; i < list->count; i++) {
-        const struct slice_dim *dim = &list->v[i];
-        fprintf(out, "%s[%" PRId64 ":%" PRId64, i ? ", " : "", dim->start, dim->limit);
-        if (dim->stride != 1) fprintf(out, ":%" PRId64, dim->stride);
-        fputc(']', out);
+        const struct alias_entry *e = &list->v[i];
+
+        if (i)
+            fputs(", ", out);
+        print_ints(out, e->output_index.count, e->output_index.v);
+        fprintf(out, ": (%" PRId64 ", ", e->parameter);
+        print_ints(out, e->parameter_index.count, e->parameter_index.v);
+        if (e->has_kind)
+            fputs(e->must_alias ? ", must-alias" : ", may-alias", out);
+        putc_unlocked(')', out);
     }
-    fputc('}', out);
+    putc_unlocked('}', out);
 }
 
-static void print_padding(FILE *out, const struct padding_config *config) {
-    bool interior = false;
-    for (int i = 0; i < config->count; i++)
-        interior |= config->v[i].interior != 0;
+static void print_slices(FILE *out, const struct slice_list *list)
+{
+    putc_unlocked('{', out);
+    for (int i = 0; i < list->count; i++) {
+        const struct slice_dim *d = &list->v[i];
+
+        fprintf(out, "%s[%" PRId64 ":%" PRId64, i ? ", " : "", d->start, d->limit);
+        if (d->stride != 1)
+            fprintf(out, ":%" PRId64, d->stride);
+        putc_unlocked(']', out);
+    }
+    putc_unlocked('}', out);
+}
+
+static void print_padding(FILE *out, const struct padding_config *config)
+{
     for (int i = 0; i < config->count; i++) {
-        fprintf(out, "%s%" PRId64 "_%" PRId64, i ? "x" : "", config->v[i].low, config->v[i].high);
-        if (interior) fprintf(out, "_%" PRId64, config->v[i].interior);
+        const struct padding_dim *d = &config->v[i];
+
+        fprintf(out, "%s%" PRId64 "_%" PRId64, i ? "x" : "", d->low, d->high);
+        if (d->interior)
+            fprintf(out, "_%" PRId64, d->interior);
     }
 }
 
-enum window_field { FIELD_SIZE, FIELD_STRIDE, FIELD_PAD, FIELD_LHS, FIELD_RHS, FIELD_REVERSAL };
+enum window_field { FIELD_SIZE, FIELD_STRIDE, FIELD_PAD, FIELD_LHS, FIELD_RHS, FIELD_REVERSED };
 
-static int64_t window_value(const struct window_dim *dim, enum window_field field) {
+static int64_t window_value(const struct window_dim *d, enum window_field field)
+{
     switch (field) {
-    case FIELD_SIZE: return dim->size;
-    case FIELD_STRIDE: return dim->stride;
-    case FIELD_PAD: return dim->pad_low;
-    case FIELD_LHS: return dim->lhs_dilate;
-    case FIELD_RHS: return dim->rhs_dilate;
-    default: return dim->reversed;
+    case FIELD_SIZE: return d->size;
+    case FIELD_STRIDE: return d->stride;
+    case FIELD_LHS: return d->lhs_dilate;
+    case FIELD_RHS: return d->rhs_dilate;
+    default: return d->reversed;
     }
 }
 
-/* A field that has its usual value everywhere is left out. */
-static bool window_needs(const struct window *window, enum window_field field) {
+static bool window_field_shown(const struct window *window, enum window_field field)
+{
     for (int i = 0; i < window->count; i++) {
-        const struct window_dim *dim = &window->v[i];
-        if (field == FIELD_PAD ? dim->pad_low || dim->pad_high
-                               : window_value(dim, field) != (field == FIELD_REVERSAL ? 0 : 1))
+        const struct window_dim *d = &window->v[i];
+
+        if (field == FIELD_SIZE)
+            return true;
+        if (field == FIELD_PAD ? d->pad_low || d->pad_high
+                               : window_value(d, field) != (field != FIELD_REVERSED))
             return true;
     }
-    return field == FIELD_SIZE && window->count;
+    return false;
 }
 
-static void print_window(FILE *out, const struct window *window) {
-    static const char *const names[] = {"size", "stride", "pad", "lhs_dilate", "rhs_dilate",
-                                        "rhs_reversal"};
-    fputc('{', out);
-    for (int field = FIELD_SIZE; field <= FIELD_REVERSAL; field++) {
-        if (!window_needs(window, field)) continue;
-        fprintf(out, "%s%s=", field ? " " : "", names[field]);
+static void print_window(FILE *out, const struct window *window)
+{
+    static const char *const names[] = {"size",       "stride",     "pad",
+                                        "lhs_dilate", "rhs_dilate", "rhs_reversal"};
+    const char *space = "";
+
+    putc_unlocked('{', out);
+    for (int field = FIELD_SIZE; field <= FIELD_REVERSED; field++) {
+        if (!window_field_shown(window, field))
+            continue;
+        fprintf(out, "%s%s=", space, names[field]);
+        space = " ";
         for (int i = 0; i < window->count; i++) {
-            fprintf(out, "%s%" PRId64, i ? "x" : "", window_value(&window->v[i], field));
-            if (field == FIELD_PAD) fprintf(out, "_%" PRId64, window->v[i].pad_high);
+            const struct window_dim *d = &window->v[i];
+
+            if (i)
+                putc_unlocked('x', out);
+            if (field == FIELD_PAD)
+                fprintf(out, "%" PRId64 "_%" PRId64, d->pad_low, d->pad_high);
+            else
+                fprintf(out, "%" PRId64, window_value(d, field));
         }
     }
-    fputc('}', out);
+    putc_unlocked('}', out);
 }
 
-static void print_labels(FILE *out, int spatial, char first, int first_at, char second,
-                         int second_at, const int *places) {
-    char text[16] = "";
-    text[first_at] = first;
-    text[second_at] = second;
-    for (int i = 0; i < spatial; i++)
-        text[places[i]] = (char)('0' + i);
-    fwrite(text, 1, (size_t)spatial + 2, out);
+static void print_labels(FILE *out, int rank, int a, char a_char, int b, char b_char,
+                         const int *spatial)
+{
+    for (int dim = 0; dim < rank; dim++) {
+        if (dim == a || dim == b) {
+            putc_unlocked(dim == a ? a_char : b_char, out);
+            continue;
+        }
+        for (int i = 0; i < rank - 2; i++)
+            if (spatial[i] == dim)
+                fprintf(out, "%d", i);
+    }
 }
 
-static void print_dim_labels(FILE *out, const struct dim_labels *l) {
-    print_labels(out, l->spatial, 'b', l->input_batch, 'f', l->input_feature, l->input_spatial);
-    fputc('_', out);
-    print_labels(out, l->spatial, 'i', l->kernel_input, 'o', l->kernel_output, l->kernel_spatial);
+static void print_dim_labels(FILE *out, const struct dim_labels *d)
+{
+    int rank = d->spatial + 2;
+
+    print_labels(out, rank, d->input_batch, 'b', d->input_feature, 'f', d->input_spatial);
+    putc_unlocked('_', out);
+    print_labels(out, rank, d->kernel_input, 'i', d->kernel_output, 'o', d->kernel_spatial);
     fputs("->", out);
-    print_labels(out, l->spatial, 'b', l->output_batch, 'f', l->output_feature, l->output_spatial);
+    print_labels(out, rank, d->output_batch, 'b', d->output_feature, 'f', d->output_spatial);
 }
 
-static void print_groups(FILE *out, const struct replica_groups *groups) {
+static void print_groups(FILE *out, const struct replica_groups *groups)
+{
+    const struct iota_tiles *iota = &groups->iota;
+
     if (groups->mesh) {
         fputs(groups->mesh, out);
-        return;
-    }
-    if (!groups->is_iota) {
+    } else if (!groups->is_iota) {
         print_int_lists(out, &groups->lists);
-        return;
+    } else {
+        putc_unlocked('[', out);
+        print_list(out, iota->ndims, iota->dims);
+        fputs("]<=[", out);
+        print_list(out, iota->nreshape, iota->reshape);
+        putc_unlocked(']', out);
+        if (iota->transpose) {
+            fputs("T(", out);
+            for (int i = 0; i < iota->nreshape; i++)
+                fprintf(out, "%s%d", i ? "," : "", iota->transpose[i]);
+            putc_unlocked(')', out);
+        }
     }
-    const struct iota_tiles *iota = &groups->iota;
-    fputc('[', out);
-    for (int i = 0; i < iota->ndims; i++)
-        fprintf(out, "%s%" PRId64, i ? "," : "", iota->dims[i]);
-    fputs("]<=[", out);
-    for (int i = 0; i < iota->nreshape; i++)
-        fprintf(out, "%s%" PRId64, i ? "," : "", iota->reshape[i]);
-    fputc(']', out);
-    for (int i = 0; iota->transpose && i < iota->nreshape; i++)
-        fprintf(out, "%s%d%s", i ? "," : "T(", iota->transpose[i],
-                i + 1 == iota->nreshape ? ")" : "");
 }
 
-void print_aliases(FILE *out, const struct alias_list *list) {
-    fputc('{', out);
-    for (int i = 0; i < list->count; i++) {
-        const struct alias_entry *entry = &list->v[i];
-        if (i) fputs(", ", out);
-        print_ints(out, entry->output_index);
-        fprintf(out, ": (%" PRId64 ", ", entry->parameter);
-        print_ints(out, entry->parameter_index);
-        if (entry->has_kind) fputs(entry->must_alias ? ", must-alias" : ", may-alias", out);
-        fputc(')', out);
-    }
-    fputc('}', out);
-}
-
-static void print_words(FILE *out, const struct int_list *list, bool booleans) {
-    fputc('{', out);
-    for (int i = 0; i < list->count; i++)
-        fprintf(out, "%s%s", i ? "," : "",
-                booleans ? (list->v[i] ? "true" : "false") : enum_word_name((int)list->v[i]));
-    fputc('}', out);
-}
-
-static void print_shapes(FILE *out, const struct shape_list *list) {
-    fputc('{', out);
-    for (int i = 0; i < list->count; i++) {
-        if (i) fputs(", ", out);
-        shape_print(out, list->v[i], true);
-    }
-    fputc('}', out);
-}
-
-static void print_float_value(FILE *out, double value) {
+static void print_double(FILE *out, double value)
+{
     char text[40];
+
     for (int digits = 6; digits <= 17; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, value);
-        double back;
-        if (sscanf(text, "%lf", &back) == 1 && back == value) break;
+        if (strtod(text, NULL) == value)
+            break;
     }
-    fputs(text, out);
+    fputs(value == 0 && signbit(value) ? "-0.0" : text, out);
 }
 
-static void print_value(FILE *out, const struct hlo_attr *attr,
-                        const struct print_options *options) {
+static void print_shapes(FILE *out, const struct shape_list *list, bool layouts)
+{
+    putc_unlocked('{', out);
+    for (int i = 0; i < list->count; i++) {
+        if (i)
+            fputs(", ", out);
+        shape_print(out, list->v[i], layouts);
+    }
+    putc_unlocked('}', out);
+}
+
+static void print_words(FILE *out, const struct int_list *list, bool words)
+{
+    putc_unlocked('{', out);
+    for (int i = 0; i < list->count; i++)
+        fprintf(out, "%s%s", i ? "," : "",
+                words ? enum_word_name(list->v[i]) : list->v[i] ? "true" : "false");
+    putc_unlocked('}', out);
+}
+
+static void print_backend_config(FILE *out, const struct hlo_attr *attr)
+{
+    if (attr->quoted)
+        print_quoted(out, attr->text);
+    else
+        fputs(attr->text, out);
+}
+
+static void print_int_attr(FILE *out, const struct hlo_attr *attr)
+{
+    if (attr->single && attr->ints->count == 1)
+        fprintf(out, "%" PRId64, attr->ints->v[0]);
+    else
+        print_ints(out, attr->ints->count, attr->ints->v);
+}
+
+static void print_value(FILE *out, const struct hlo_attr *attr, const struct print_options *options)
+{
     switch (attr_kind(attr->key)) {
     case ATTR_KIND_INT: fprintf(out, "%" PRId64, attr->i); break;
     case ATTR_KIND_BOOL: fputs(attr->i ? "true" : "false", out); break;
-    case ATTR_KIND_FLOAT: print_float_value(out, attr->f); break;
+    case ATTR_KIND_FLOAT: print_double(out, attr->f); break;
     case ATTR_KIND_ENUM: fputs(enum_word_name((int)attr->i), out); break;
     case ATTR_KIND_STRING: print_quoted(out, attr->text); break;
-    case ATTR_KIND_INTS: print_ints(out, *attr->ints); break;
-    case ATTR_KIND_BOOLS: print_words(out, attr->ints, true); break;
-    case ATTR_KIND_PRECISION: print_words(out, attr->ints, false); break;
+    case ATTR_KIND_INTS: print_int_attr(out, attr); break;
+    case ATTR_KIND_BOOLS: print_words(out, attr->ints, false); break;
+    case ATTR_KIND_PRECISION: print_words(out, attr->ints, true); break;
     case ATTR_KIND_INT_LISTS: print_int_lists(out, attr->int_lists); break;
     case ATTR_KIND_SLICES: print_slices(out, attr->slices); break;
     case ATTR_KIND_PADDING: print_padding(out, attr->padding); break;
@@ -193,27 +261,63 @@ static void print_value(FILE *out, const struct hlo_attr *attr,
     case ATTR_KIND_DIM_LABELS: print_dim_labels(out, attr->dim_labels); break;
     case ATTR_KIND_REPLICA_GROUPS: print_groups(out, attr->groups); break;
     case ATTR_KIND_SHARDING: fputs(attr->sharding->text, out); break;
-    case ATTR_KIND_SHAPE: shape_print(out, attr->shape, true); break;
-    case ATTR_KIND_SHAPES: print_shapes(out, attr->shapes); break;
+    case ATTR_KIND_SHAPE: shape_print(out, attr->shape, options->layouts); break;
+    case ATTR_KIND_SHAPES: print_shapes(out, attr->shapes, options->layouts); break;
     case ATTR_KIND_ALIASING: print_aliases(out, attr->aliases); break;
     case ATTR_KIND_LITERAL:
-        fputc('(', out);
-        shape_print(out, attr->literal->shape, false);
-        fputc(' ', out);
+        putc_unlocked('(', out);
+        shape_print(out, attr->literal->shape, options->layouts);
+        putc_unlocked(' ', out);
         literal_print(out, attr->literal, options->max_constant);
-        fputc(')', out);
+        putc_unlocked(')', out);
         break;
     case ATTR_KIND_FRONTEND: fprintf(out, "{%s}", attr->text); break;
-    case ATTR_KIND_BACKEND_CONFIG:
-        if (attr->quoted) print_quoted(out, attr->text);
-        else fputs(attr->text, out);
-        break;
+    case ATTR_KIND_BACKEND_CONFIG: print_backend_config(out, attr); break;
     default: fputs(attr->text, out); break;
     }
 }
 
-void print_attr(FILE *out, const struct hlo_attr *attr, const struct print_options *options) {
+void print_attr(FILE *out, const struct hlo_attr *attr, const struct print_options *options)
+{
+    if (attr->key == ATTR_BACKEND_CONFIG && !options->backend_config)
+        return;
     fprintf(out, ", %s=", attr->key == ATTR_UNKNOWN ? attr->name : attr_name(attr->key));
-    if (attr->single) fprintf(out, "%" PRId64, attr->ints->v[0]);
-    else print_value(out, attr, options);
+    print_value(out, attr, options);
+}
+
+static void field_text(FILE *out, const char **space, const char *key, const char *text)
+{
+    if (!text)
+        return;
+    fprintf(out, "%s%s=", *space, key);
+    print_quoted(out, text);
+    *space = " ";
+}
+
+static void field_int(FILE *out, const char **space, const char *key, int64_t value)
+{
+    if (!value)
+        return;
+    fprintf(out, "%s%s=%" PRId64, *space, key, value);
+    *space = " ";
+}
+
+void print_metadata(FILE *out, const struct hlo_metadata *m)
+{
+    const char *space = "";
+
+    fputs(", metadata={", out);
+    field_text(out, &space, "op_type", m->op_type);
+    field_text(out, &space, "op_name", m->op_name);
+    field_text(out, &space, "source_file", m->source_file);
+    field_int(out, &space, "source_line", m->source_line);
+    field_int(out, &space, "source_end_line", m->source_end_line);
+    field_int(out, &space, "source_column", m->source_column);
+    field_int(out, &space, "source_end_column", m->source_end_column);
+    field_int(out, &space, "stack_frame_id", m->stack_frame_id);
+    field_text(out, &space, "deduplicated_name", m->deduplicated_name);
+    field_text(out, &space, "scheduling_name", m->scheduling_name);
+    if (m->rest)
+        fprintf(out, "%s%s", space, m->rest);
+    putc_unlocked('}', out);
 }
