@@ -212,6 +212,9 @@ static enum outcome check_module(struct hlo_module *module, struct diag *diag, i
     pass_context_init(&context, diag);
     context.verify = true;
     const enum pass_id *passes = pass_pipeline(PASS_TARGET_CPU, level, &count);
+    if (level == 2)
+        passes = pass_list_parse(arena, "loop_fusion,flatten_call_graph,copy_insertion", &count,
+                                 diag);
     enum outcome outcome = SKIPPED;
     struct eval_options options = {.max_steps = 50 * 1000 * 1000};
     struct literal *want = module_evaluate(module, args, &options, diag);
@@ -517,7 +520,7 @@ static struct hlo_module *random_program(uint64_t seed) {
 static void test_random_programs(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed <= 1000; seed++) {
-        for (int level = 0; level < 2; level++) {
+        for (int level = 0; level < 3; level++) {
             struct diag diag;
             diag_init(&diag, "random", NULL, 0);
             enum outcome outcome = check_module(random_program(seed), &diag, level);
