@@ -368,7 +368,8 @@ static void corner_values(enum element_type type, uint8_t *out)
                            ? number_encode(part, floats[k])
                            : number_encode(part, (double)(int64_t)random * 0x1p-61);
             else
-                bits = (uint64_t)number_wrap(type, i < 23 ? ints[i] : (int64_t)(random >> (i % 50)));
+                bits = (uint64_t)number_wrap(type, i < 23 ? ints[i]
+                                                          : (int64_t)(random >> (i % 50)));
             if (type == TYPE_PRED)
                 bits &= 1;
             memcpy(at + (size_t)p * size / 2, &bits, complex ? size / 2 : size);
@@ -436,8 +437,8 @@ static int compare_with_evaluator(struct lone_instr *l)
             memcpy(in[k] + i * size, corner + at * size, size);
         }
     }
-    compile_and_run(l, "function(early-cse,instcombine<no-verify-fixpoint>)", in[0], in[1], in[2],
-                    got, n > 1 ? PAIRS : CORNERS);
+    compile_and_run(l, "function(early-cse,instcombine<no-verify-fixpoint>)", in[0], in[1],
+                    in[2], got, n > 1 ? PAIRS : CORNERS);
     assert_true(scalar_op_init(&op, &l->instr));
     for (int64_t i = 0; i < (n > 1 ? PAIRS : CORNERS); i++) {
         for (int k = 0; k < n; k++)
