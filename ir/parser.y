@@ -116,7 +116,12 @@ parts: %empty | parts part ;
 
 part: computation
     | STACK_TABLE { parse_stack_line(context, $1); }
-    | error { yyclearin; yyerrok; context->resync = true; }
+    | error {
+        if (yychar == HLO_YYEOF) YYABORT; /* there is no next statement to go on with */
+        yyclearin;
+        yyerrok;
+        context->resync = true;
+    }
     ;
 
 computation:
@@ -150,7 +155,12 @@ instrs: %empty
         $3->shape = $2->shape;
         parse_finish_instr(context, $3);
     }
-    | instrs error { yyclearin; yyerrok; context->resync = true; }
+    | instrs error {
+        if (yychar == HLO_YYEOF) YYABORT;
+        yyclearin;
+        yyerrok;
+        context->resync = true;
+    }
     ;
 
 head: name colon_opt '=' { $$ = new_pending(context); $$->name = $1; }
