@@ -400,7 +400,6 @@ static LLVMValueRef emit_stochastic_convert(struct cpu_builder *b, const struct 
     LLVMValueRef x = to_double(b, cpu_widen(b, v[0], from)), a = f_abs(b, x);
     LLVMValueRef whole = emit_intrinsic(b, "llvm.trunc", 1, &a);
     LLVMValueRef chance = f_mulk(b, f_sub(b, a, whole), ldexp(1, type_bits(word)));
-    chance = emit_intrinsic(b, "llvm.floor", 1, &chance);
     LLVMValueRef random = LLVMBuildUIToFP(b->builder, raw_bits(b, v[1], word), LLVMTypeOf(x), "");
     LLVMValueRef up = f_addk(b, whole, 1);
     LLVMValueRef y = select_of(b, f_cmp(b, LLVMRealOLT, random, chance), up, whole);
