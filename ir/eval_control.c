@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ir/eval_internal.h"
+#include "ir/eval_linalg.h"
 
 struct literal *eval_call(struct eval *e, const struct hlo_instr *instr, struct literal **ops)
 {
@@ -158,6 +159,8 @@ struct literal *eval_custom_call(struct eval *e, const struct hlo_instr *instr,
                                  struct literal **ops)
 {
     const char *target = instr_text(instr, ATTR_CUSTOM_CALL_TARGET);
+    struct literal *result;
+    bool known = false;
 
     if (!target)
         return eval_error(e, instr, "no custom_call_target");
@@ -171,6 +174,11 @@ struct literal *eval_custom_call(struct eval *e, const struct hlo_instr *instr,
                        : eval_error(e, instr, "%s changes the shape: more than one partition",
                                     target);
         return eval_tuple(e, instr, ops);
+    }
+    if (strncmp(target, "lapack_", 7) == 0) {
+        result = eval_lapack(e, instr, target, ops, &known);
+        if (known)
+            return result;
     }
     if (strcmp(target, "AllocateBuffer") == 0)
         return eval_new(e, instr, instr->shape);

@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "ir/eval_internal.h"
+#include "ir/eval_linalg.h"
 
-static double complex *load_complex(struct eval *e, const struct hlo_instr *instr,
+double complex *eval_load_complex(struct eval *e, const struct hlo_instr *instr,
                                     const struct literal *in)
 {
     double complex *out = eval_scratch(e, instr, in->shape->count, sizeof *out);
@@ -20,7 +21,7 @@ static double complex *load_complex(struct eval *e, const struct hlo_instr *inst
     return out;
 }
 
-static void store_complex(struct literal *out, const double complex *in)
+void eval_store_complex(struct literal *out, const double complex *in)
 {
     bool is_complex = element_type_is_complex(out->shape->type);
 
@@ -34,8 +35,7 @@ static void store_complex(struct literal *out, const double complex *in)
 
 /* ---- cholesky ---- */
 
-/* Factors one n x n matrix in place; only the chosen triangle is read. */
-static void cholesky_one(double complex *a, int64_t n, bool lower)
+bool eval_cholesky_one(double complex *a, int64_t n, bool lower)
 {
     bool good = true;
 
@@ -67,6 +67,7 @@ static void cholesky_one(double complex *a, int64_t n, bool lower)
         }
     for (int64_t k = 0; k < n * n && !good; k++)
         a[k] = CMPLX(NAN, NAN);
+    return good;
 }
 
 struct literal *eval_cholesky(struct eval *e, const struct hlo_instr *instr, struct literal **ops)
@@ -80,12 +81,12 @@ struct literal *eval_cholesky(struct eval *e, const struct hlo_instr *instr, str
     if (shape->rank < 2 || shape->dims[shape->rank - 2] != n ||
         ops[0]->shape->count != shape->count)
         return eval_error(e, instr, "the operand is no batch of square matrices");
-    a = load_complex(e, instr, ops[0]);
+    a = eval_load_complex(e, instr, ops[0]);
     result = a ? eval_new(e, instr, shape) : NULL;
     for (int64_t m = 0; result && n > 0 && m < shape->count / (n * n); m++)
-        cholesky_one(a + m * n * n, n, lower);
+        eval_cholesky_one(a + m * n * n, n, lower);
     if (result)
-        store_complex(result, a);
+        eval_store_complex(result, a);
     free(a);
     return result;
 }
@@ -120,12 +121,11 @@ static void solve_column(const struct triangle *t, double complex *b, int64_t st
     }
 }
 
-struct literal *eval_triangular_solve(struct eval *e, const struct hlo_instr *instr,
-                                      struct literal **ops)
+struct literal *eval_solve(struct eval *e, const struct hlo_instr *instr, struct literal **ops,
+                           struct solve_options options)
 {
     const struct shape *sa = ops[0]->shape, *sb = ops[1]->shape;
-    bool left = instr_bool(instr, ATTR_LEFT_SIDE, false), lower;
-    int64_t how = instr_int(instr, ATTR_TRANSPOSE_A, ENUM_TRANSPOSE_A_NONE), rows, columns;
+    int64_t rows, columns;
     struct triangle t = {0};
     double complex *a, *b;
     struct literal *result = NULL;
@@ -134,33 +134,46 @@ struct literal *eval_triangular_solve(struct eval *e, const struct hlo_instr *in
         return eval_error(e, instr, "operands are no batches of matrices");
     rows = sb->dims[sb->rank - 2];
     columns = sb->dims[sb->rank - 1];
-    t.n = left ? rows : columns;
+    t.n = options.left ? rows : columns;
     if (sa->dims[sa->rank - 1] != t.n || sa->dims[sa->rank - 2] != t.n ||
         sb->count != instr->shape->count ||
         (t.n > 0 && sa->count / (t.n * t.n) * rows * columns != sb->count))
         return eval_error(e, instr, "operands differ in size");
-    lower = instr_bool(instr, ATTR_LOWER, false);
-    t.unit = instr_bool(instr, ATTR_UNIT_DIAGONAL, false);
-    t.transpose = how != ENUM_TRANSPOSE_A_NONE;
-    t.conjugate = how == ENUM_TRANSPOSE_A_ADJOINT;
-    if (!left) /* x op(a) = b is op(a)^T x^T = b^T */
-        t.transpose = !t.transpose;
-    t.lower = lower != t.transpose;
-    a = load_complex(e, instr, ops[0]);
-    b = load_complex(e, instr, ops[1]);
+    t.unit = options.unit;
+    t.conjugate = options.conjugate;
+    /* x op(a) = b is op(a)^T x^T = b^T */
+    t.transpose = options.transpose == options.left;
+    t.lower = options.lower != t.transpose;
+    a = eval_load_complex(e, instr, ops[0]);
+    b = eval_load_complex(e, instr, ops[1]);
     if (a && b && eval_charge(e, instr, sa->count))
         result = eval_new(e, instr, instr->shape);
     for (int64_t m = 0; result && sb->count > 0 && m < sb->count / (rows * columns); m++) {
         t.a = a + m * t.n * t.n;
-        for (int64_t k = 0; k < (left ? columns : rows); k++)
-            solve_column(&t, b + m * rows * columns + (left ? k : k * columns),
-                         left ? columns : 1);
+        for (int64_t k = 0; k < (options.left ? columns : rows); k++)
+            solve_column(&t, b + m * rows * columns + (options.left ? k : k * columns),
+                         options.left ? columns : 1);
     }
     if (result)
-        store_complex(result, b);
+        eval_store_complex(result, b);
     free(a);
     free(b);
     return result;
+}
+
+struct literal *eval_triangular_solve(struct eval *e, const struct hlo_instr *instr,
+                                      struct literal **ops)
+{
+    int64_t how = instr_int(instr, ATTR_TRANSPOSE_A, ENUM_TRANSPOSE_A_NONE);
+    struct solve_options options = {
+        .left = instr_bool(instr, ATTR_LEFT_SIDE, false),
+        .lower = instr_bool(instr, ATTR_LOWER, false),
+        .unit = instr_bool(instr, ATTR_UNIT_DIAGONAL, false),
+        .transpose = how != ENUM_TRANSPOSE_A_NONE,
+        .conjugate = how == ENUM_TRANSPOSE_A_ADJOINT,
+    };
+
+    return eval_solve(e, instr, ops, options);
 }
 
 /* ---- batch normalisation ---- */

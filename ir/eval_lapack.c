@@ -1,0 +1,269 @@
+/* The LAPACK routines that JAX calls on CPUs: Cholesky, triangular solves, LU and QR. Results are
+ * LAPACK's, pivots and Householder vectors included. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/eval_linalg.h"
+
+/* A letter from the configuration, {uplo = 76 : ui8}. */
+static int letter(const struct hlo_instr *instr, const char *key, int otherwise)
+{
+    const char *text = instr_text(instr, ATTR_BACKEND_CONFIG);
+    const char *at = text ? strstr(text, key) : NULL;
+
+    at = at ? strchr(at, '=') : NULL;
+    return at ? atoi(at + 1) : otherwise;
+}
+
+static int64_t last_dim(const struct shape *shape, int from_end)
+{
+    return shape->rank >= from_end ? shape->dims[shape->rank - from_end] : 0;
+}
+
+/* Leaves of the result, checked: the first is like the operand, the others have a number per
+ * matrix that is at least `per[k]`. */
+static bool results_fit(const struct hlo_instr *instr, const struct literal *a, int count,
+                        int64_t matrices, const int64_t *per)
+{
+    const struct shape *shape = instr->shape;
+
+    if (!shape_is_tuple(shape) || shape->ntuple != count ||
+        !shape_same_dims(shape->tuple[0], a->shape))
+        return false;
+    for (int k = 1; k < count; k++)
+        if (shape->tuple[k]->count != matrices * per[k - 1])
+            return false;
+    return true;
+}
+
+static struct literal *potrf(struct eval *e, const struct hlo_instr *instr, struct literal **ops,
+                             double complex *a, int64_t matrices)
+{
+    int64_t n = last_dim(ops[0]->shape, 1), one[] = {1};
+    bool lower = letter(instr, "uplo", 'L') == 'L';
+    struct literal *result;
+
+    if (n != last_dim(ops[0]->shape, 2) || !results_fit(instr, ops[0], 2, matrices, one))
+        return eval_error(e, instr, "operand and results do not fit together");
+    result = eval_new(e, instr, instr->shape);
+    for (int64_t m = 0; result && m < matrices; m++)
+        if (!eval_cholesky_one(a + m * n * n, n, lower))
+            literal_set_int(result->elements[1], m, 1);
+    if (result)
+        eval_store_complex(result->elements[0], a);
+    return result;
+}
+
+static double size_of(double complex x)
+{
+    return fabs(creal(x)) + fabs(cimag(x));
+}
+
+/* Row exchanges count from 1; returns the first zero pivot's number, or 0. */
+static int64_t factor_lu(double complex *a, int64_t rows, int64_t columns, struct literal *pivots,
+                         int64_t first)
+{
+    int64_t info = 0;
+
+    for (int64_t k = 0; k < rows && k < columns; k++) {
+        int64_t best = k;
+
+        for (int64_t i = k + 1; i < rows; i++)
+            if (size_of(a[i * columns + k]) > size_of(a[best * columns + k]))
+                best = i;
+        literal_set_int(pivots, first + k, best + 1);
+        if (a[best * columns + k] == 0) {
+            info = info ? info : k + 1;
+            continue;
+        }
+        for (int64_t j = 0; j < columns && best != k; j++) {
+            double complex x = a[k * columns + j];
+
+            a[k * columns + j] = a[best * columns + j];
+            a[best * columns + j] = x;
+        }
+        for (int64_t i = k + 1; i < rows; i++) {
+            double complex factor = a[i * columns + k] /= a[k * columns + k];
+
+            for (int64_t j = k + 1; j < columns; j++)
+                a[i * columns + j] -= factor * a[k * columns + j];
+        }
+    }
+    return info;
+}
+
+static struct literal *getrf(struct eval *e, const struct hlo_instr *instr, struct literal **ops,
+                             double complex *a, int64_t matrices)
+{
+    int64_t rows = last_dim(ops[0]->shape, 2), columns = last_dim(ops[0]->shape, 1);
+    int64_t least = rows < columns ? rows : columns, per[] = {least, 1};
+    struct literal *result;
+
+    if (!results_fit(instr, ops[0], 3, matrices, per))
+        return eval_error(e, instr, "operand and results do not fit together");
+    result = eval_new(e, instr, instr->shape);
+    for (int64_t m = 0; result && m < matrices; m++)
+        literal_set_int(result->elements[2], m,
+                        factor_lu(a + m * rows * columns, rows, columns, result->elements[1],
+                                  m * least));
+    if (result)
+        eval_store_complex(result->elements[0], a);
+    return result;
+}
+
+/* One Householder step: column k below row k becomes the vector, its head beta. */
+static double complex reflect(double complex *a, int64_t rows, int64_t columns, int64_t k)
+{
+    double complex alpha = a[k * columns + k], tau, head;
+    double rest = 0, beta;
+
+    for (int64_t i = k + 1; i < rows; i++)
+        rest = hypot(rest, cabs(a[i * columns + k]));
+    if (rest == 0 && cimag(alpha) == 0)
+        return 0;
+    beta = -copysign(hypot(cabs(alpha), rest), creal(alpha));
+    tau = CMPLX((beta - creal(alpha)) / beta, -cimag(alpha) / beta);
+    head = alpha - beta;
+    for (int64_t i = k + 1; i < rows; i++)
+        a[i * columns + k] /= head;
+    a[k * columns + k] = beta;
+    for (int64_t j = k + 1; j < columns; j++) {
+        double complex sum = a[k * columns + j];
+
+        for (int64_t i = k + 1; i < rows; i++)
+            sum += conj(a[i * columns + k]) * a[i * columns + j];
+        sum *= conj(tau);
+        a[k * columns + j] -= sum;
+        for (int64_t i = k + 1; i < rows; i++)
+            a[i * columns + j] -= sum * a[i * columns + k];
+    }
+    return tau;
+}
+
+static void set_element(struct literal *out, int64_t at, double complex x)
+{
+    if (element_type_is_complex(out->shape->type))
+        literal_set_complex(out, at, creal(x), cimag(x));
+    else
+        literal_set_double(out, at, creal(x));
+}
+
+static struct literal *geqrf(struct eval *e, const struct hlo_instr *instr, struct literal **ops,
+                             double complex *a, int64_t matrices)
+{
+    int64_t rows = last_dim(ops[0]->shape, 2), columns = last_dim(ops[0]->shape, 1);
+    int64_t least = rows < columns ? rows : columns;
+    struct literal *result;
+
+    if (!results_fit(instr, ops[0], 2, matrices, &least))
+        return eval_error(e, instr, "operand and results do not fit together");
+    result = eval_new(e, instr, instr->shape);
+    for (int64_t m = 0; result && m < matrices; m++)
+        for (int64_t k = 0; k < least; k++)
+            set_element(result->elements[1], m * least + k,
+                        reflect(a + m * rows * columns, rows, columns, k));
+    if (result)
+        eval_store_complex(result->elements[0], a);
+    return result;
+}
+
+/* Q's first columns from the vectors below the diagonal, in place, last reflection first. */
+static void form_q(double complex *a, const double complex *tau, int64_t rows, int64_t columns,
+                   int64_t count)
+{
+    for (int64_t j = count; j < columns; j++)
+        for (int64_t i = 0; i < rows; i++)
+            a[i * columns + j] = i == j;
+    for (int64_t k = count - 1; k >= 0; k--) {
+        for (int64_t j = k + 1; j < columns; j++) {
+            double complex sum = a[k * columns + j];
+
+            for (int64_t i = k + 1; i < rows; i++)
+                sum += conj(a[i * columns + k]) * a[i * columns + j];
+            sum *= tau[k];
+            a[k * columns + j] -= sum;
+            for (int64_t i = k + 1; i < rows; i++)
+                a[i * columns + j] -= sum * a[i * columns + k];
+        }
+        for (int64_t i = k + 1; i < rows; i++)
+            a[i * columns + k] *= -tau[k];
+        a[k * columns + k] = 1 - tau[k];
+        for (int64_t i = 0; i < k; i++)
+            a[i * columns + k] = 0;
+    }
+}
+
+static struct literal *orgqr(struct eval *e, const struct hlo_instr *instr, struct literal **ops,
+                             double complex *a, int64_t matrices)
+{
+    int64_t rows = last_dim(ops[0]->shape, 2), columns = last_dim(ops[0]->shape, 1);
+    int64_t count = instr->noperands == 2 ? last_dim(ops[1]->shape, 1) : 0;
+    double complex *tau;
+    struct literal *result = NULL;
+
+    if (instr->noperands != 2 || !shape_same_dims(instr->shape, ops[0]->shape) ||
+        columns > rows || count > columns || ops[1]->shape->count != matrices * count)
+        return eval_error(e, instr, "operands and result do not fit together");
+    tau = eval_load_complex(e, instr, ops[1]);
+    if (tau)
+        result = eval_new(e, instr, instr->shape);
+    for (int64_t m = 0; result && m < matrices; m++)
+        form_q(a + m * rows * columns, tau + m * count, rows, columns, count);
+    if (result)
+        eval_store_complex(result, a);
+    free(tau);
+    return result;
+}
+
+static struct literal *trsm(struct eval *e, const struct hlo_instr *instr, struct literal **ops)
+{
+    int how = letter(instr, "trans_x", 'N');
+    struct solve_options options = {
+        .left = letter(instr, "side", 'L') == 'L',
+        .lower = letter(instr, "uplo", 'L') == 'L',
+        .unit = letter(instr, "diag", 'N') == 'U',
+        .transpose = how != 'N',
+        .conjugate = how == 'C',
+    };
+
+    if (instr->noperands != 2 || !shape_is_array(instr->shape))
+        return eval_error(e, instr, "two matrices are expected");
+    return eval_solve(e, instr, ops, options);
+}
+
+struct literal *eval_lapack(struct eval *e, const struct hlo_instr *instr, const char *target,
+                            struct literal **ops, bool *known)
+{
+    typedef struct literal *routine(struct eval *, const struct hlo_instr *, struct literal **,
+                                    double complex *, int64_t);
+    static const struct {
+        const char *name;
+        routine *run;
+    } routines[] = {{"potrf_ffi", potrf}, {"getrf_ffi", getrf}, {"geqrf_ffi", geqrf},
+                    {"orgqr_ffi", orgqr}, {"ungqr_ffi", orgqr}};
+    const char *name = strlen(target) > 8 ? target + 8 : "";
+    struct literal *result = NULL;
+    int64_t rows, columns;
+    double complex *a;
+
+    *known = true;
+    if (strcmp(name, "trsm_ffi") == 0)
+        return trsm(e, instr, ops);
+    for (size_t i = 0; i < sizeof routines / sizeof *routines; i++) {
+        if (strcmp(name, routines[i].name))
+            continue;
+        if (instr->noperands < 1 || !shape_is_array(ops[0]->shape) || ops[0]->shape->rank < 2)
+            return eval_error(e, instr, "a batch of matrices is expected");
+        rows = last_dim(ops[0]->shape, 2);
+        columns = last_dim(ops[0]->shape, 1);
+        a = eval_load_complex(e, instr, ops[0]);
+        if (a && eval_charge(e, instr, ops[0]->shape->count))
+            result = routines[i].run(e, instr, ops, a,
+                                     rows && columns ? ops[0]->shape->count / rows / columns : 0);
+        free(a);
+        return result;
+    }
+    *known = false;
+    return NULL;
+}
