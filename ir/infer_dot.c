@@ -1,0 +1,71 @@
+/* Shapes of products. */
+#include <inttypes.h>
+
+#include "ir/infer_internal.h"
+
+static bool side_dims(struct hlo_instr *instr, struct diag *diag, const struct shape *shape,
+                      struct int_list batch, struct int_list contracting, uint64_t *used)
+{
+    for (int i = 0; i < batch.count + contracting.count; i++) {
+        int64_t dim = i < batch.count ? batch.v[i] : contracting.v[i - batch.count];
+
+        if (dim < 0 || dim >= shape->rank || *used >> dim & 1) {
+            diag_instr_error(diag, instr, "dimension %" PRId64 " of an operand %s, expected "
+                             "distinct ones below %d", dim, infer_text(instr, shape),
+                             shape->rank);
+            return false;
+        }
+        *used |= (uint64_t)1 << dim;
+    }
+    return true;
+}
+
+static bool sizes_match(struct hlo_instr *instr, struct diag *diag, struct int_list lhs,
+                        struct int_list rhs)
+{
+    const struct shape *a = instr->operands[0]->shape, *b = instr->operands[1]->shape;
+
+    if (lhs.count != rhs.count) {
+        diag_instr_error(diag, instr, "%d dimensions on the left and %d on the right, expected "
+                         "as many", lhs.count, rhs.count);
+        return false;
+    }
+    for (int i = 0; i < lhs.count; i++)
+        if (a->dims[lhs.v[i]] != b->dims[rhs.v[i]]) {
+            diag_instr_error(diag, instr, "dimension %" PRId64 " of %s is paired with %" PRId64
+                             " of %s, expected equal sizes", lhs.v[i], infer_text(instr, a),
+                             rhs.v[i], infer_text(instr, b));
+            return false;
+        }
+    return true;
+}
+
+const struct shape *infer_dot(struct hlo_instr *instr, struct diag *diag)
+{
+    struct int_list lb = instr_ints(instr, ATTR_LHS_BATCH_DIMS);
+    struct int_list rb = instr_ints(instr, ATTR_RHS_BATCH_DIMS);
+    struct int_list lc = instr_ints(instr, ATTR_LHS_CONTRACTING_DIMS);
+    struct int_list rc = instr_ints(instr, ATTR_RHS_CONTRACTING_DIMS);
+    const struct shape *a = instr->operands[0]->shape, *b = instr->operands[1]->shape;
+    int64_t sizes[2 * SHAPE_MAX_RANK];
+    uint64_t a_used = 0, b_used = 0;
+    int rank = 0;
+
+    if (!infer_needs_array(instr, diag, 0) || !infer_needs_array(instr, diag, 1) ||
+        !side_dims(instr, diag, a, lb, lc, &a_used) ||
+        !side_dims(instr, diag, b, rb, rc, &b_used) || !sizes_match(instr, diag, lb, rb) ||
+        !sizes_match(instr, diag, lc, rc))
+        return NULL;
+    if (instr_attr(instr, ATTR_SPARSITY))
+        return instr->shape;
+    for (int i = 0; i < lb.count; i++)
+        sizes[rank++] = a->dims[lb.v[i]];
+    for (int i = 0; i < a->rank; i++)
+        if (!(a_used >> i & 1))
+            sizes[rank++] = a->dims[i];
+    for (int i = 0; i < b->rank; i++)
+        if (!(b_used >> i & 1))
+            sizes[rank++] = b->dims[i];
+    return infer_array(instr, diag, instr->shape ? instr->shape->type : a->type, rank, sizes,
+                       NULL);
+}
