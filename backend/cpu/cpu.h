@@ -1,0 +1,38 @@
+/* HLO to native code through LLVM. */
+#ifndef BACKEND_CPU_CPU_H
+#define BACKEND_CPU_CPU_H
+
+#include "ir/hlo.h"
+
+enum cpu_output { CPU_LLVM_IR, CPU_LLVM_BC, CPU_ASM, CPU_OBJ };
+
+struct cpu_options {
+    int opt_level;      /* 0 to 3 */
+    const char *mcpu;   /* NULL or "native": this machine's */
+    const char *triple; /* NULL: this machine's */
+    const char *symbol; /* C name of the entry */
+    int max_threads;    /* 0: one */
+};
+
+struct cpu_code {
+    void *data; /* malloc memory */
+    size_t size;
+    size_t workspace_size; /* bytes, to be aligned to 64 */
+};
+
+/* Compiles the module's entry to
+ *     int SYMBOL(const void *const *inputs, void *const *outputs, void *workspace);
+ * with SYMBOL_workspace_size and SYMBOL_max_threads beside it. Inputs and outputs are row-major,
+ * one a leaf. False with errors in diag: everything that has no code, at once. */
+bool cpu_compile(struct hlo_module *module, const struct cpu_options *options,
+                 enum cpu_output output, struct cpu_code *code, struct diag *diag);
+
+typedef int cpu_entry(const void *const *inputs, void *const *outputs, void *workspace);
+struct cpu_jit;
+
+/* Makes an object (CPU_OBJ) callable in this process. NULL with an error in diag. */
+struct cpu_jit *cpu_jit_new(const struct cpu_code *code, const char *symbol, struct diag *diag);
+cpu_entry *cpu_jit_entry(const struct cpu_jit *jit);
+void cpu_jit_free(struct cpu_jit *jit); /* NULL is fine */
+
+#endif

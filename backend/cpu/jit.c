@@ -1,0 +1,59 @@
+#include "backend/cpu/cpu.h"
+
+#include <stdlib.h>
+
+#include <llvm-c/Core.h>
+#include <llvm-c/LLJIT.h>
+#include <llvm-c/Target.h>
+
+struct cpu_jit {
+    LLVMOrcLLJITRef jit;
+    cpu_entry *entry;
+};
+
+static LLVMErrorRef load(struct cpu_jit *jit, const struct cpu_code *code, const char *symbol)
+{
+    LLVMErrorRef error = LLVMOrcCreateLLJIT(&jit->jit, NULL);
+    if (error) return error;
+    LLVMOrcJITDylibRef library = LLVMOrcLLJITGetMainJITDylib(jit->jit);
+    LLVMOrcDefinitionGeneratorRef process;
+    error = LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(
+        &process, LLVMOrcLLJITGetGlobalPrefix(jit->jit), NULL, NULL);
+    if (error) return error;
+    LLVMOrcJITDylibAddGenerator(library, process);
+    LLVMMemoryBufferRef object =
+        LLVMCreateMemoryBufferWithMemoryRangeCopy(code->data, code->size, symbol);
+    error = LLVMOrcLLJITAddObjectFile(jit->jit, library, object);
+    if (error) return error;
+    LLVMOrcExecutorAddress address;
+    error = LLVMOrcLLJITLookup(jit->jit, &address, symbol);
+    if (!error) jit->entry = (cpu_entry *)(uintptr_t)address;
+    return error;
+}
+
+struct cpu_jit *cpu_jit_new(const struct cpu_code *code, const char *symbol, struct diag *diag)
+{
+    struct cpu_jit *jit = calloc(1, sizeof *jit);
+    LLVMInitializeNativeTarget();
+    LLVMInitializeNativeAsmPrinter();
+    LLVMErrorRef error = jit ? load(jit, code, symbol) : NULL;
+    if (jit && !error) return jit;
+    char *text = error ? LLVMGetErrorMessage(error) : NULL;
+    diag_error(diag, (struct src_loc){0}, "cannot load the code: %s", text ? text : "no memory");
+    if (text) LLVMDisposeErrorMessage(text);
+    cpu_jit_free(jit);
+    return NULL;
+}
+
+cpu_entry *cpu_jit_entry(const struct cpu_jit *jit)
+{
+    return jit->entry;
+}
+
+void cpu_jit_free(struct cpu_jit *jit)
+{
+    if (!jit) return;
+    LLVMErrorRef error = jit->jit ? LLVMOrcDisposeLLJIT(jit->jit) : NULL;
+    if (error) LLVMConsumeError(error);
+    free(jit);
+}
