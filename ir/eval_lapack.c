@@ -1,5 +1,6 @@
-/* The LAPACK routines that JAX calls on CPUs: Cholesky, triangular solves, LU and QR. Results are
- * LAPACK's, pivots and Householder vectors included. */
+/* The LAPACK routines that JAX calls on CPUs: Cholesky, triangular solves, LU, QR and symmetric
+ * eigenproblems. Results are LAPACK's, pivots and Householder vectors included; eigenvectors up to
+ * their signs. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -216,6 +217,103 @@ static struct literal *orgqr(struct eval *e, const struct hlo_instr *instr, stru
     return result;
 }
 
+/* Makes a[p][q] zero by a rotation of rows and columns p and q. */
+static void rotate_pair(double complex *a, double complex *v, int64_t n, int64_t p, int64_t q)
+{
+    double complex apq = a[p * n + q], phase;
+    double size = cabs(apq), theta, t, c, s;
+
+    if (size == 0)
+        return;
+    phase = apq / size;
+    theta = (creal(a[q * n + q]) - creal(a[p * n + p])) / (2 * size);
+    t = copysign(1.0, theta) / (fabs(theta) + sqrt(theta * theta + 1));
+    c = 1 / sqrt(t * t + 1);
+    s = t * c;
+    for (int64_t k = 0; k < n; k++) { /* columns: a U, v U */
+        double complex x = a[k * n + p], y = a[k * n + q];
+
+        a[k * n + p] = c * x - s * conj(phase) * y;
+        a[k * n + q] = s * phase * x + c * y;
+        x = v[k * n + p];
+        y = v[k * n + q];
+        v[k * n + p] = c * x - s * conj(phase) * y;
+        v[k * n + q] = s * phase * x + c * y;
+    }
+    for (int64_t k = 0; k < n; k++) { /* rows: U^H a */
+        double complex x = a[p * n + k], y = a[q * n + k];
+
+        a[p * n + k] = c * x - s * phase * y;
+        a[q * n + k] = s * conj(phase) * x + c * y;
+    }
+}
+
+/* Cyclic Jacobi on a Hermitian matrix: a becomes diagonal, v collects the vectors as columns. */
+static void jacobi(double complex *a, double complex *v, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++)
+            v[i * n + j] = i == j;
+    for (int sweep = 0; sweep < 60; sweep++) {
+        double off = 0, all = 0;
+
+        for (int64_t i = 0; i < n * n; i++) {
+            double size = creal(a[i] * conj(a[i]));
+
+            all += size;
+            off += i % (n + 1) ? size : 0;
+        }
+        if (!(off > 1e-30 * all))
+            return;
+        for (int64_t p = 0; p < n; p++)
+            for (int64_t q = p + 1; q < n; q++)
+                rotate_pair(a, v, n, p, q);
+    }
+}
+
+/* Eigenvalues ascending; the vectors' signs are not LAPACK's. */
+static struct literal *syevd(struct eval *e, const struct hlo_instr *instr, struct literal **ops,
+                             double complex *a, int64_t matrices)
+{
+    int64_t n = last_dim(ops[0]->shape, 1), per[] = {n, 1};
+    bool lower = letter(instr, "uplo", 'L') == 'L';
+    struct literal *result = NULL;
+    double complex *v;
+
+    if (n != last_dim(ops[0]->shape, 2) || !results_fit(instr, ops[0], 3, matrices, per))
+        return eval_error(e, instr, "operand and results do not fit together");
+    v = eval_scratch(e, instr, n * n, sizeof *v);
+    if (v)
+        result = eval_new(e, instr, instr->shape);
+    for (int64_t m = 0; result && m < matrices; m++) {
+        double complex *matrix = a + m * n * n;
+
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = i + 1; j < n; j++) {
+                if (lower)
+                    matrix[i * n + j] = conj(matrix[j * n + i]);
+                else
+                    matrix[j * n + i] = conj(matrix[i * n + j]);
+            }
+        jacobi(matrix, v, n);
+        for (int64_t i = 0; i < n; i++) {
+            int64_t rank = 0;
+            double x = creal(matrix[i * n + i]);
+
+            for (int64_t j = 0; j < n; j++) {
+                double y = creal(matrix[j * n + j]);
+
+                rank += y < x || (y == x && j < i);
+            }
+            literal_set_double(result->elements[1], m * n + rank, x);
+            for (int64_t k = 0; k < n; k++)
+                set_element(result->elements[0], (m * n + k) * n + rank, v[k * n + i]);
+        }
+    }
+    free(v);
+    return result;
+}
+
 static struct literal *trsm(struct eval *e, const struct hlo_instr *instr, struct literal **ops)
 {
     int how = letter(instr, "trans_x", 'N');
@@ -241,7 +339,7 @@ struct literal *eval_lapack(struct eval *e, const struct hlo_instr *instr, const
         const char *name;
         routine *run;
     } routines[] = {{"potrf_ffi", potrf}, {"getrf_ffi", getrf}, {"geqrf_ffi", geqrf},
-                    {"orgqr_ffi", orgqr}, {"ungqr_ffi", orgqr}};
+                    {"orgqr_ffi", orgqr}, {"ungqr_ffi", orgqr}, {"syevd_ffi", syevd}, {"heevd_ffi", syevd}};
     const char *name = strlen(target) > 8 ? target + 8 : "";
     struct literal *result = NULL;
     int64_t rows, columns;
