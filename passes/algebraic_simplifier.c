@@ -1,6 +1,6 @@
-/* Rewrites by opcode. None changes NaN, infinity or the sign of zero: x + 0 stays for floats (-0 + 0
- * is +0), x * 0 stays, x - x stays. A rule returns what stands for the instruction, which may be new
- * and then stands before it, or NULL. Rules ask pass_may_rewrite once they are sure. */
+/* Rewrites by opcode. None changes NaN, infinity or the sign of zero: x + 0 stays for floats (-0 +
+ * 0 is +0), x * 0 stays, x - x stays. A rule returns what stands for the instruction, which may be
+ * new and then stands before it, or NULL. Rules ask pass_may_rewrite once they are sure. */
 #include <math.h>
 #include <string.h>
 
@@ -430,8 +430,8 @@ static struct hlo_instr *simplify(struct pass_context *context, struct hlo_instr
     return NULL;
 }
 
-/* What replaces an instruction may be simplified again; each step makes it smaller, and a handful is
- * all that there can be. */
+/* What replaces an instruction may be simplified again; each step makes it smaller, and a handful
+ * is all that there can be. */
 static bool simplify_instr(struct pass_context *context, struct hlo_instr *instr) {
     enum { MOST_STEPS = 16 };
     bool changed = false;

@@ -437,7 +437,8 @@ static struct pool open_callee(struct generator *g, const struct shape *shape, b
 static void grow_loop(struct generator *g, struct pool *pool, int depth) {
     int n = 1 + draw(g, 4);
     struct hlo_instr *init = pack_tuple(g, pool, integer(g, pool, 0), n);
-    struct pool condition = open_callee(g, init->shape, true), body = open_callee(g, init->shape, true);
+    struct pool condition = open_callee(g, init->shape, true);
+    struct pool body = open_callee(g, init->shape, true);
     struct hlo_instr *compared[2] = {condition.index, integer(g, &condition, draw(g, 4))};
     struct hlo_instr *less = build(&condition, OP_COMPARE,
                                    shape_scalar(g->module->shapes, TYPE_PRED), 2, compared);
@@ -508,11 +509,11 @@ static struct hlo_module *random_program(uint64_t seed) {
     struct alias_entry *aliases = arena_array(g.module->arena, 3, sizeof *aliases);
     for (int i = 0; i < 3; i++) {
         index[i] = i;
-        aliases[i] = (struct alias_entry){.output_index = {1, &index[i]}, .parameter = (i + draw(&g, 2)) % 3};
+        aliases[i].output_index = (struct int_list){1, &index[i]};
+        aliases[i].parameter = (i + draw(&g, 2)) % 3;
     }
-    if (aliases[0].parameter == aliases[1].parameter || aliases[1].parameter == aliases[2].parameter ||
-        aliases[0].parameter == aliases[2].parameter)
-        return g.module;
+    int64_t a = aliases[0].parameter, b = aliases[1].parameter, c = aliases[2].parameter;
+    if (a == b || b == c || a == c) return g.module;
     g.module->aliases = (struct alias_list){draw(&g, 4), aliases};
     return g.module;
 }

@@ -1,5 +1,5 @@
-/* Passes and the pass manager. A pass is `bool NAME_run(struct pass_context *, struct hlo_module *)`
- * in passes/NAME.c, true when it changed the module; pass.def is the table of all of them. */
+/* Passes and the pass manager. A pass is `bool NAME_run(struct pass_context *, struct hlo_module
+ * *)` in passes/NAME.c, true when it changed the module; pass.def is the table of all of them. */
 #ifndef PASSES_PASS_H
 #define PASSES_PASS_H
 
