@@ -1,256 +1,232 @@
-/* Shape inference: one rule an opcode, found in a table. */
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
+/* Shape inference: the checks that go for every opcode, and the way to each one's rule. */
 #include "ir/infer_internal.h"
 
-const struct shape *infer_array(struct hlo_instr *instr, struct diag *diag,
-                                enum element_type type, int rank, const int64_t *dims,
-                                const bool *dynamic)
+struct shape_table *infer_table(const struct hlo_instr *instr)
 {
-    struct shape proto = {.type = type, .rank = rank, .dims = dims, .dynamic = dynamic};
-    const char *why = "it is too large";
-    const struct shape *shape = shape_intern(instr->parent->module->shapes, &proto, &why);
-
-    if (!shape)
-        diag_instr_error(diag, instr, "its result cannot be described: %s", why);
-    return shape;
+    return instr->parent->module->shapes;
 }
 
-/* Short-lived text of a shape for messages; the module's arena owns it. */
 const char *infer_text(const struct hlo_instr *instr, const struct shape *shape)
 {
     return shape_to_string(instr->parent->module->arena, shape, false);
 }
 
-bool infer_needs_array(struct hlo_instr *instr, struct diag *diag, int operand)
+bool infer_same_dims(const struct shape *a, const struct shape *b)
 {
-    if (shape_is_array(instr->operands[operand]->shape))
-        return true;
-    diag_instr_error(diag, instr, "operand %d is %s, expected an array", operand,
-                     infer_text(instr, instr->operands[operand]->shape));
-    return false;
-}
-
-static const struct shape *infer_stated(struct hlo_instr *instr, struct diag *diag)
-{
-    if (!instr->shape)
-        diag_instr_error(diag, instr, "its result shape cannot be inferred: it must be written");
-    return instr->shape;
-}
-
-static const struct shape *infer_first(struct hlo_instr *instr, struct diag *diag)
-{
-    (void)diag;
-    return instr->operands[0]->shape->plain;
-}
-
-static const struct shape *infer_unary(struct hlo_instr *instr, struct diag *diag)
-{
-    const struct shape *a = instr->operands[0]->shape;
-    enum element_type type = a->type;
-
-    if (!infer_needs_array(instr, diag, 0))
-        return NULL;
-    if (instr->opcode == OP_IS_FINITE)
-        type = TYPE_PRED;
-    else if (instr->opcode == OP_REAL || instr->opcode == OP_IMAG ||
-             (instr->opcode == OP_ABS && element_type_is_complex(type)))
-        type = element_type_real_part(type);
-    return infer_array(instr, diag, type, a->rank, a->dims, a->dynamic);
-}
-
-static bool same_dims(struct hlo_instr *instr, struct diag *diag, int first, int other)
-{
-    const struct shape *a = instr->operands[first]->shape, *b = instr->operands[other]->shape;
-
-    if (!infer_needs_array(instr, diag, first) || !infer_needs_array(instr, diag, other))
+    if (!shape_is_array(a) || !shape_is_array(b) || a->rank != b->rank)
         return false;
-    if (shape_same_dims(a, b) || shape_is_dynamic(a) || shape_is_dynamic(b))
+    for (int i = 0; i < a->rank; i++)
+        if (a->dims[i] != b->dims[i])
+            return false;
+    return true;
+}
+
+bool infer_same(const struct shape *a, const struct shape *b)
+{
+    if (a == b || a->plain == b->plain)
         return true;
-    diag_instr_error(diag, instr, "operand %d is %s and operand %d is %s, expected equal sizes",
-                     first, infer_text(instr, a), other, infer_text(instr, b));
-    return false;
+    if (a->type != b->type || a->ntuple != b->ntuple)
+        return false;
+    if (shape_is_array(a))
+        return infer_same_dims(a, b);
+    for (int i = 0; i < a->ntuple; i++)
+        if (!infer_same(a->tuple[i], b->tuple[i]))
+            return false;
+    return true;
 }
 
-static bool same_types(struct hlo_instr *instr, struct diag *diag, int first, int other)
+const struct shape *infer_array(struct hlo_instr *instr, struct diag *diag, enum element_type type,
+                                int rank, const int64_t *dims)
 {
-    const struct shape *a = instr->operands[first]->shape, *b = instr->operands[other]->shape;
-
-    if (a->type == b->type || (element_type_is_float(a->type) && element_type_is_float(b->type)))
-        return true;
-    diag_instr_error(diag, instr,
-                     "operand %d is %s and operand %d is %s, expected equal element types", first,
-                     infer_text(instr, a), other, infer_text(instr, b));
-    return false;
-}
-
-static const struct shape *infer_binary(struct hlo_instr *instr, struct diag *diag)
-{
-    const struct shape *a = instr->operands[0]->shape;
-    enum element_type type = a->type;
-
-    if (!same_dims(instr, diag, 0, 1) || !same_types(instr, diag, 0, 1))
-        return NULL;
-    if (instr->opcode == OP_COMPARE)
-        type = TYPE_PRED;
-    if (instr->opcode == OP_COMPLEX) {
-        if (type != TYPE_F32 && type != TYPE_F64) {
-            diag_instr_error(diag, instr, "operands are %s, expected f32 or f64",
-                             infer_text(instr, a));
-            return NULL;
-        }
-        type = type == TYPE_F32 ? TYPE_C64 : TYPE_C128;
-    }
-    return infer_array(instr, diag, type, a->rank, a->dims, a->dynamic);
-}
-
-static const struct shape *infer_select(struct hlo_instr *instr, struct diag *diag)
-{
-    const struct shape *p = instr->operands[0]->shape, *a = instr->operands[1]->shape;
-
-    if (!shape_is_array(p) || p->type != TYPE_PRED) {
-        diag_instr_error(diag, instr, "operand 0 is %s, expected pred", infer_text(instr, p));
-        return NULL;
-    }
-    if (!same_dims(instr, diag, 1, 2) || !same_types(instr, diag, 1, 2))
-        return NULL;
-    if (p->rank && !same_dims(instr, diag, 0, 1))
-        return NULL;
-    return a->plain;
-}
-
-static const struct shape *infer_clamp(struct hlo_instr *instr, struct diag *diag)
-{
-    for (int i = 0; i < 3; i += 2) {
-        if (!infer_needs_array(instr, diag, i) || !infer_needs_array(instr, diag, 1) ||
-            !same_types(instr, diag, i, 1))
-            return NULL;
-        if (instr->operands[i]->shape->rank && !same_dims(instr, diag, i, 1))
-            return NULL;
-    }
-    return instr->operands[1]->shape->plain;
-}
-
-static const struct shape *infer_tuple(struct hlo_instr *instr, struct diag *diag)
-{
-    const struct shape **elements = calloc(instr->noperands + 1, sizeof *elements);
-    const struct shape *shape;
-
-    if (!elements)
-        abort();
-    for (int i = 0; i < instr->noperands; i++)
-        elements[i] = instr->operands[i]->shape;
-    shape = shape_tuple(instr->parent->module->shapes, instr->noperands, elements);
-    free(elements);
+    const struct shape *shape = NULL;
+    if (rank <= SHAPE_MAX_RANK)
+        shape = shape_array(infer_table(instr), type, rank, dims);
     if (!shape)
-        diag_instr_error(diag, instr, "the tuple is too large or too deeply nested");
+        return INFER_FAIL(instr, diag,
+                          "the result, %s of rank %d, is out of range: at most rank %d and a size "
+                          "in bytes below 2^62 expected",
+                          element_type_name(type), rank, SHAPE_MAX_RANK);
     return shape;
 }
 
-static const struct shape *infer_element(struct hlo_instr *instr, struct diag *diag)
+const struct shape *infer_tuple(struct hlo_instr *instr, struct diag *diag, int count,
+                                const struct shape *const *elements)
 {
-    const struct shape *a = instr->operands[0]->shape;
-    int64_t index = instr_int(instr, ATTR_INDEX, 0);
-
-    if (!shape_is_tuple(a)) {
-        diag_instr_error(diag, instr, "operand 0 is %s, expected a tuple", infer_text(instr, a));
-        return NULL;
-    }
-    if (index < 0 || index >= a->ntuple) {
-        diag_instr_error(diag, instr, "index is %" PRId64 ", expected less than %d", index,
-                         a->ntuple);
-        return NULL;
-    }
-    return a->tuple[index];
+    const struct shape *shape = shape_tuple(infer_table(instr), count, elements);
+    if (!shape)
+        return INFER_FAIL(instr, diag, "the result, a tuple of %d elements, is out of range: a "
+                          "size in bytes below 2^62 and a depth of at most %d expected",
+                          count, SHAPE_MAX_DEPTH);
+    return shape;
 }
 
-static const struct shape *infer_reshape(struct hlo_instr *instr, struct diag *diag)
+const struct shape *infer_written(struct hlo_instr *instr, struct diag *diag)
 {
-    const struct shape *a = instr->operands[0]->shape;
-
-    if (!infer_stated(instr, diag) || !infer_needs_array(instr, diag, 0))
-        return NULL;
-    if (instr->shape->type != a->type || instr->shape->count != a->count) {
-        diag_instr_error(diag, instr, "result is %s, expected as many elements of the type in %s",
-                         infer_text(instr, instr->shape), infer_text(instr, a));
-        return NULL;
-    }
+    if (!instr->shape)
+        return INFER_FAIL(instr, diag, "no shape given: the shape of %s must be written",
+                          opcode_name(instr->opcode));
     return instr->shape;
 }
 
-static const struct shape *infer_same_dims(struct hlo_instr *instr, struct diag *diag)
+const struct shape *infer_array_operand(struct hlo_instr *instr, struct diag *diag, int index)
 {
-    const struct shape *a = instr->operands[0]->shape;
+    const struct shape *shape = infer_operand(instr, index);
+    if (!shape_is_array(shape))
+        return INFER_FAIL(instr, diag, "operand %d has shape %s, an array expected", index,
+                          infer_text(instr, shape));
+    return shape;
+}
 
-    if (!infer_stated(instr, diag) || !infer_needs_array(instr, diag, 0))
-        return NULL;
-    if (!shape_is_array(instr->shape) || !shape_same_dims(instr->shape, a)) {
-        diag_instr_error(diag, instr, "result is %s, expected the sizes of %s",
-                         infer_text(instr, instr->shape), infer_text(instr, a));
-        return NULL;
+bool infer_contains(struct int_list dims, int64_t value)
+{
+    for (int i = 0; i < dims.count; i++)
+        if (dims.v[i] == value)
+            return true;
+    return false;
+}
+
+bool infer_check_dims(struct hlo_instr *instr, struct diag *diag, const char *what,
+                      struct int_list dims, int rank)
+{
+    for (int i = 0; i < dims.count; i++) {
+        struct int_list before = {i, dims.v};
+        if (dims.v[i] < 0 || dims.v[i] >= rank) {
+            diag_instr_error(diag, instr, "%s has dimension %lld, one from 0 to %d expected", what,
+                             (long long)dims.v[i], rank - 1);
+            return false;
+        }
+        if (infer_contains(before, dims.v[i])) {
+            diag_instr_error(diag, instr, "%s has dimension %lld twice, each once expected", what,
+                             (long long)dims.v[i]);
+            return false;
+        }
     }
-    return instr->shape;
+    return true;
 }
 
-static const struct shape *infer_called_root(struct hlo_instr *instr, struct diag *diag)
+const struct shape *infer_root(const struct hlo_instr *instr, int index)
 {
-    if (!instr->ncalled || !instr->called[0]->root || !instr->called[0]->root->shape)
-        return infer_stated(instr, diag);
-    return instr->called[0]->root->shape;
+    return instr->called[index]->root->shape;
 }
 
-typedef const struct shape *infer_rule(struct hlo_instr *instr, struct diag *diag);
+bool infer_check_called(struct hlo_instr *instr, struct diag *diag, int index, int count,
+                        const struct shape *const *parameters)
+{
+    const struct hlo_computation *called = instr->called[index];
+    if (called->nparameters != count) {
+        diag_instr_error(diag, instr, "%s takes %d parameters, %d expected", called->name,
+                         called->nparameters, count);
+        return false;
+    }
+    for (int i = 0; i < count && parameters; i++) {
+        const struct hlo_instr *parameter = called->parameters[i];
+        if (!parameter || !parameter->shape || !parameters[i])
+            continue;
+        if (!infer_same(parameter->shape, parameters[i])) {
+            diag_instr_error(diag, instr, "parameter %d of %s has shape %s, %s expected", i,
+                             called->name, infer_text(instr, parameter->shape),
+                             infer_text(instr, parameters[i]));
+            return false;
+        }
+    }
+    return true;
+}
 
-static infer_rule *const rules[OPCODE_COUNT] = {
-    [OP_COMPARE] = infer_binary,
-    [OP_SELECT] = infer_select,
-    [OP_CLAMP] = infer_clamp,
-    [OP_CONVERT] = infer_same_dims,
-    [OP_STOCHASTIC_CONVERT] = infer_same_dims,
-    [OP_TUPLE] = infer_tuple,
-    [OP_GET_TUPLE_ELEMENT] = infer_element,
-    [OP_RESHAPE] = infer_reshape,
-    [OP_COPY] = infer_first,
-    [OP_OPT_BARRIER] = infer_first,
-    [OP_REVERSE] = infer_reverse,
-    [OP_WHILE] = infer_first,
-    [OP_DYNAMIC_UPDATE_SLICE] = infer_dynamic_update_slice,
-    [OP_CHOLESKY] = infer_first,
-    [OP_CALL] = infer_called_root,
-    [OP_CONDITIONAL] = infer_called_root,
-    [OP_FUSION] = infer_called_root,
-    [OP_TRANSPOSE] = infer_transpose,
-    [OP_BROADCAST] = infer_broadcast,
-    [OP_SLICE] = infer_slice,
-    [OP_PAD] = infer_pad,
-    [OP_CONCATENATE] = infer_concatenate,
-    [OP_DOT] = infer_dot,
-    [OP_DYNAMIC_SLICE] = infer_dynamic_slice,
-};
+static bool check_operands(struct hlo_instr *instr, struct diag *diag)
+{
+    const struct opcode_info *info = opcode_info(instr->opcode);
+    int least = info->least_operands, most = info->most_operands;
+    if (instr->noperands < least || (most >= 0 && instr->noperands > most)) {
+        if (most == least)
+            diag_instr_error(diag, instr, "%d operands given, %d expected", instr->noperands,
+                             least);
+        else if (most < 0)
+            diag_instr_error(diag, instr, "%d operands given, at least %d expected",
+                             instr->noperands, least);
+        else
+            diag_instr_error(diag, instr, "%d operands given, %d to %d expected",
+                             instr->noperands, least, most);
+        return false;
+    }
+    for (int i = 0; i < instr->noperands; i++) {
+        if (instr->operands[i] && instr->operands[i]->shape)
+            continue;
+        diag_instr_error(diag, instr, "operand %d has no shape, one expected", i);
+        return false;
+    }
+    return true;
+}
+
+static bool check_attrs(struct hlo_instr *instr, struct diag *diag)
+{
+    const struct opcode_attr *attrs = opcode_info(instr->opcode)->attrs;
+    for (; attrs && attrs->key != ATTR_NONE; attrs++) {
+        if (!attrs->required || instr_attr(instr, attrs->key))
+            continue;
+        diag_instr_error(diag, instr, "no attribute %s given, one expected",
+                         attr_name(attrs->key));
+        return false;
+    }
+    return true;
+}
+
+static bool check_called(struct hlo_instr *instr, struct diag *diag)
+{
+    unsigned flags = opcode_info(instr->opcode)->flags;
+    int expected = 0;
+    if (flags & (OP_FLAG_CALLS_ONE | OP_FLAG_CALLS_FUSION))
+        expected = 1;
+    else if (flags & (OP_FLAG_CALLS_WHILE | OP_FLAG_CALLS_SELECT_SCATTER))
+        expected = 2;
+    if (expected && instr->ncalled != expected) {
+        diag_instr_error(diag, instr, "%d called computations given, %d expected", instr->ncalled,
+                         expected);
+        return false;
+    }
+    for (int i = 0; i < instr->ncalled; i++) {
+        const struct hlo_computation *called = instr->called[i];
+        if (called && called->root && called->root->shape)
+            continue;
+        diag_instr_error(diag, instr, "called computation %d has no root with a shape, one "
+                         "expected", i);
+        return false;
+    }
+    return true;
+}
+
+static bool has_unbounded(const struct shape *shape)
+{
+    for (int i = 0; i < shape->rank; i++)
+        if (shape->dims[i] == SHAPE_UNBOUNDED)
+            return true;
+    for (int i = 0; i < shape->ntuple; i++)
+        if (has_unbounded(shape->tuple[i]))
+            return true;
+    return false;
+}
+
+static infer_function *find_function(enum hlo_opcode opcode);
 
 const struct shape *instr_infer_shape(struct hlo_instr *instr, struct diag *diag)
 {
-    const struct opcode_info *info = opcode_info(instr->opcode);
-    infer_rule *rule = rules[instr->opcode];
-
-    if (instr->noperands < info->least_operands ||
-        (info->most_operands >= 0 && instr->noperands > info->most_operands)) {
-        diag_instr_error(diag, instr, "has %d operands, expected %s%d", instr->noperands,
-                         info->most_operands != info->least_operands ? "at least " : "",
-                         instr->noperands < info->least_operands ? info->least_operands
-                                                                 : info->most_operands);
+    if (!check_operands(instr, diag) || !check_attrs(instr, diag) || !check_called(instr, diag))
         return NULL;
+    bool dynamic = instr->shape && shape_is_dynamic(instr->shape);
+    bool unbounded = instr->shape && has_unbounded(instr->shape);
+    for (int i = 0; i < instr->noperands; i++) {
+        dynamic |= shape_is_dynamic(infer_operand(instr, i));
+        unbounded |= has_unbounded(infer_operand(instr, i));
     }
-    for (int i = 0; i < instr->noperands; i++)
-        if (!instr->operands[i] || !instr->operands[i]->shape) {
-            diag_instr_error(diag, instr, "operand %d has no shape", i);
-            return NULL;
-        }
-    if (!rule && info->flags & OP_FLAG_ELEMENTWISE && info->most_operands == 1)
-        rule = infer_unary;
-    else if (!rule && info->flags & OP_FLAG_ELEMENTWISE && info->most_operands == 2)
-        rule = infer_binary;
-    return rule ? rule(instr, diag) : infer_stated(instr, diag);
+    if (unbounded)
+        return infer_written(instr, diag);
+    infer_function *function = find_function(instr->opcode);
+    const struct shape *shape = function(instr, diag);
+    if (!shape)
+        return NULL;
+    /* Which dimensions of the result are dynamic is the program's word. */
+    if (dynamic && instr->shape && infer_same(shape, instr->shape))
+        return instr->shape->plain;
+    return shape->plain ? shape->plain : shape;
 }
+
+#include "ir/infer_table.h"

@@ -1,309 +1,354 @@
-/* The verifier: structure first, then the shape of each instruction. */
-#include <inttypes.h>
+/* The verifier: what the parser and shape inference cannot see from one instruction alone. */
+#include "ir/verify.h"
+
 #include <stdlib.h>
+#include <string.h>
 
-#include "ir/infer_internal.h"
+struct verifier {
+    struct hlo_module *module;
+    struct diag *diag;
+    struct arena *scratch; /* shape texts of messages */
+    bool good;
+};
 
-/* Compatible, but that element types of floats may differ (mixed precision) and dynamic
- * dimensions may be written as static ones. */
-static bool shapes_agree(const struct shape *got, const struct shape *want)
-{
-    if (got->plain == want->plain)
-        return true;
-    if (shape_is_tuple(got) && shape_is_tuple(want) && got->ntuple == want->ntuple) {
-        for (int i = 0; i < got->ntuple; i++)
-            if (!shapes_agree(got->tuple[i], want->tuple[i]))
-                return false;
-        return true;
-    }
-    if (!shape_is_array(got) || !shape_is_array(want) || got->rank != want->rank)
+#define FAIL(v, instr, ...) ((v)->good = false, diag_instr_error((v)->diag, instr, __VA_ARGS__))
+
+static const char *text(struct verifier *v, const struct shape *shape) {
+    return shape ? shape_to_string(v->scratch, shape, false) : "no shape";
+}
+
+/* Bounds may be written where inference sees sizes: with dynamic dimensions only ranks are held
+ * against each other. */
+static bool agrees(const struct shape *given, const struct shape *inferred) {
+    if (shape_compatible(given, inferred)) return true;
+    if (given->type != inferred->type || given->rank != inferred->rank ||
+        given->ntuple != inferred->ntuple)
         return false;
-    if (got->type != want->type &&
-        !(element_type_is_float(got->type) && element_type_is_float(want->type)))
-        return false;
-    for (int i = 0; i < got->rank; i++)
-        if (got->dims[i] != want->dims[i])
-            return shape_is_dynamic(got) || shape_is_dynamic(want);
-    return true;
+    for (int i = 0; i < given->ntuple; i++)
+        if (!agrees(given->tuple[i], inferred->tuple[i])) return false;
+    return shape_is_dynamic(given) || shape_is_dynamic(inferred);
 }
 
-static bool layout_valid(const struct shape *shape)
-{
-    uint64_t seen = 0;
+static bool layout_good(const struct shape *shape) {
+    for (int i = 0; i < shape->ntuple; i++)
+        if (!layout_good(shape->tuple[i])) return false;
+    return !shape->layout || !shape_is_array(shape) || shape->layout->rank == shape->rank;
+}
 
-    if (shape_is_tuple(shape)) {
-        for (int i = 0; i < shape->ntuple; i++)
-            if (!layout_valid(shape->tuple[i]))
-                return false;
-        return true;
+/* ---- signatures of called computations ---- */
+
+static bool has_parameters(struct verifier *v, const struct hlo_instr *instr,
+                           const struct hlo_computation *called, int count) {
+    if (called->nparameters == count) return true;
+    FAIL(v, instr, "computation '%s' takes %d parameters, expected %d", called->name,
+         called->nparameters, count);
+    return false;
+}
+
+static void parameter_is(struct verifier *v, const struct hlo_instr *instr,
+                         const struct hlo_computation *called, int number,
+                         const struct shape *shape) {
+    const struct shape *given = called->parameters[number]->shape;
+    if (!agrees(given, shape))
+        FAIL(v, instr, "parameter %d of computation '%s' has shape %s, expected %s", number,
+             called->name, text(v, given), text(v, shape));
+}
+
+static void result_is(struct verifier *v, const struct hlo_instr *instr,
+                      const struct hlo_computation *called, const struct shape *shape) {
+    if (!agrees(called->root->shape, shape))
+        FAIL(v, instr, "computation '%s' gives %s, expected %s", called->name,
+             text(v, called->root->shape), text(v, shape));
+}
+
+/* Parameters are the instruction's operands from `first` on, and the result is its own. */
+static void check_direct(struct verifier *v, const struct hlo_instr *instr,
+                         const struct hlo_computation *called) {
+    if (!has_parameters(v, instr, called, instr->noperands)) return;
+    for (int i = 0; i < instr->noperands; i++)
+        parameter_is(v, instr, called, i, instr->operands[i]->shape);
+    result_is(v, instr, called, instr->shape);
+}
+
+static void check_while(struct verifier *v, const struct hlo_instr *instr) {
+    if (instr->ncalled != 2 || !instr->called[0] || !instr->called[1]) {
+        FAIL(v, instr, "a while needs condition= and body=");
+        return;
     }
-    if (!shape->layout)
-        return true;
-    if (shape->layout->rank != shape->rank)
-        return false;
-    for (int i = 0; i < shape->rank; i++) {
-        int64_t dim = shape->layout->minor_to_major[i];
+    const struct shape *state = instr->operands[0]->shape;
+    for (int i = 0; i < 2; i++)
+        if (has_parameters(v, instr, instr->called[i], 1))
+            parameter_is(v, instr, instr->called[i], 0, state);
+    result_is(v, instr, instr->called[0], shape_scalar(v->module->shapes, TYPE_PRED));
+    result_is(v, instr, instr->called[1], state);
+}
 
-        if (dim < 0 || dim >= shape->rank || seen >> dim & 1)
-            return false;
-        seen |= (uint64_t)1 << dim;
+static void check_conditional(struct verifier *v, const struct hlo_instr *instr) {
+    if (instr->ncalled == 0 || instr->noperands != instr->ncalled + 1) {
+        FAIL(v, instr, "%d branches for %d branch operands", instr->ncalled,
+             instr->noperands - 1);
+        return;
     }
-    return true;
-}
-
-static bool verify_attrs(struct hlo_instr *instr, struct diag *diag)
-{
-    const struct opcode_attr *attr = opcode_info(instr->opcode)->attrs;
-
-    for (; attr && attr->key != ATTR_NONE; attr++)
-        if (attr->required && !instr_attr(instr, attr->key)) {
-            diag_instr_error(diag, instr, "has no %s, which it must have", attr_name(attr->key));
-            return false;
-        }
-    return true;
-}
-
-/* Marks are the positions in the list: an operand must have one, lower than its user's. */
-static bool verify_order(struct hlo_instr *instr, struct diag *diag)
-{
-    for (int i = 0; i < instr->noperands + instr->ncontrol; i++) {
-        struct hlo_instr *before =
-            i < instr->noperands ? instr->operands[i] : instr->control[i - instr->noperands];
-
-        if (!before) {
-            diag_instr_error(diag, instr, "operand %d is missing", i);
-            return false;
-        }
-        if (before->parent != instr->parent || before->mark >= instr->mark) {
-            diag_instr_error(diag, instr, "uses %s, expected an instruction that stands before "
-                             "it in the same computation", before->name);
-            return false;
-        }
+    const struct shape *index = instr->operands[0]->shape;
+    bool is_pred = index->type == TYPE_PRED;
+    if (index->rank || (!is_pred && index->type != TYPE_S32) ||
+        (is_pred && instr->ncalled != 2))
+        FAIL(v, instr, "the branch index is %s; pred[] chooses of two branches, s32[] of any",
+             text(v, index));
+    for (int i = 0; i < instr->ncalled; i++) {
+        if (has_parameters(v, instr, instr->called[i], 1))
+            parameter_is(v, instr, instr->called[i], 0, instr->operands[i + 1]->shape);
+        result_is(v, instr, instr->called[i], instr->shape);
     }
-    return true;
 }
 
-static bool called_count_valid(struct hlo_instr *instr, struct diag *diag)
-{
+static const struct shape *scalar_of(struct verifier *v, const struct shape *shape) {
+    return shape_scalar(v->module->shapes, shape_is_array(shape) ? shape->type : TYPE_PRED);
+}
+
+/* n operands and n initial values: 2n scalars to n. */
+static void check_reducer(struct verifier *v, const struct hlo_instr *instr, int count) {
+    const struct hlo_computation *called = instr->called[0];
+    if (!has_parameters(v, instr, called, 2 * count)) return;
+    for (int i = 0; i < 2 * count; i++)
+        if (called->parameters[i]->shape->rank || !shape_is_array(called->parameters[i]->shape))
+            FAIL(v, instr, "parameter %d of computation '%s' is %s, expected a scalar", i,
+                 called->name, text(v, called->parameters[i]->shape));
+    const struct shape *root = called->root->shape;
+    bool tuple = root->type == TYPE_TUPLE;
+    if ((tuple ? root->ntuple : 1) != count)
+        FAIL(v, instr, "computation '%s' gives %s, expected %d values", called->name,
+             text(v, root), count);
+}
+
+static void check_sort(struct verifier *v, const struct hlo_instr *instr) {
+    const struct hlo_computation *called = instr->called[0];
+    if (!has_parameters(v, instr, called, 2 * instr->noperands)) return;
+    for (int i = 0; i < 2 * instr->noperands; i++)
+        parameter_is(v, instr, called, i, scalar_of(v, instr->operands[i / 2]->shape));
+    result_is(v, instr, called, shape_scalar(v->module->shapes, TYPE_PRED));
+}
+
+static void check_map(struct verifier *v, const struct hlo_instr *instr) {
+    const struct hlo_computation *called = instr->called[0];
+    if (!has_parameters(v, instr, called, instr->noperands)) return;
+    for (int i = 0; i < instr->noperands; i++)
+        parameter_is(v, instr, called, i, scalar_of(v, instr->operands[i]->shape));
+    result_is(v, instr, called, scalar_of(v, instr->shape));
+}
+
+static void check_select_and_scatter(struct verifier *v, const struct hlo_instr *instr) {
+    if (instr->ncalled != 2 || !instr->called[0] || !instr->called[1]) {
+        FAIL(v, instr, "select-and-scatter needs select= and scatter=");
+        return;
+    }
+    const struct shape *element = scalar_of(v, instr->operands[0]->shape);
+    for (int i = 0; i < 2; i++)
+        if (has_parameters(v, instr, instr->called[i], 2))
+            for (int k = 0; k < 2; k++)
+                parameter_is(v, instr, instr->called[i], k, element);
+    result_is(v, instr, instr->called[0], shape_scalar(v->module->shapes, TYPE_PRED));
+    result_is(v, instr, instr->called[1], element);
+}
+
+static void check_called(struct verifier *v, const struct hlo_instr *instr) {
     unsigned flags = opcode_info(instr->opcode)->flags;
-    int expected = flags & (OP_FLAG_CALLS_WHILE | OP_FLAG_CALLS_SELECT_SCATTER)  ? 2
-                   : flags & (OP_FLAG_CALLS_ONE | OP_FLAG_CALLS_FUSION)          ? 1
-                   : flags & OP_FLAG_CALLS_BRANCHES ? instr->noperands - 1
-                                                    : instr->ncalled;
-
-    if (instr->ncalled == expected)
-        return true;
-    diag_instr_error(diag, instr, "calls %d computations, expected %d", instr->ncalled, expected);
-    return false;
-}
-
-/* A called computation's parameters are the operands from `first` on. */
-static bool takes_operands(struct hlo_instr *instr, struct diag *diag,
-                           const struct hlo_computation *called, int first, int count)
-{
-    if (called->nparameters != count) {
-        diag_instr_error(diag, instr, "%s has %d parameters, expected %d", called->name,
-                         called->nparameters, count);
-        return false;
-    }
-    for (int i = 0; i < count; i++) {
-        const struct shape *got = instr->operands[first + i]->shape;
-        const struct shape *want = called->parameters[i]->shape;
-
-        if (!shapes_agree(got, want)) {
-            diag_instr_error(diag, instr, "operand %d is %s, expected %s as parameter %d of %s",
-                             first + i, infer_text(instr, got), infer_text(instr, want), i,
-                             called->name);
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool returns(struct hlo_instr *instr, struct diag *diag,
-                    const struct hlo_computation *called, const struct shape *want)
-{
-    if (shapes_agree(called->root->shape, want))
-        return true;
-    diag_instr_error(diag, instr, "%s returns %s, expected %s", called->name,
-                     infer_text(instr, called->root->shape), infer_text(instr, want));
-    return false;
-}
-
-static bool returns_pred(struct hlo_instr *instr, struct diag *diag,
-                         const struct hlo_computation *called)
-{
-    const struct shape *shape = called->root->shape;
-
-    if (shape_is_scalar(shape) && shape->type == TYPE_PRED)
-        return true;
-    diag_instr_error(diag, instr, "%s returns %s, expected pred[]", called->name,
-                     infer_text(instr, shape));
-    return false;
-}
-
-static bool verify_calls(struct hlo_instr *instr, struct diag *diag)
-{
-    struct hlo_computation **called = instr->called;
-
     for (int i = 0; i < instr->ncalled; i++)
-        if (!called[i]->root || !called[i]->root->shape)
-            return false;
+        if (!instr->called[i] || !instr->called[i]->root) return;
+    if (flags & OP_FLAG_CALLS_WHILE) check_while(v, instr);
+    else if (flags & OP_FLAG_CALLS_BRANCHES) check_conditional(v, instr);
+    else if (flags & OP_FLAG_CALLS_SELECT_SCATTER) check_select_and_scatter(v, instr);
+    if (!(flags & (OP_FLAG_CALLS_ONE | OP_FLAG_CALLS_FUSION))) return;
+    if (instr->ncalled != 1) {
+        FAIL(v, instr, "%s needs %s=", opcode_name(instr->opcode),
+             flags & OP_FLAG_CALLS_FUSION ? "calls" : "to_apply");
+        return;
+    }
     switch (instr->opcode) {
     case OP_CALL:
-    case OP_FUSION:
-        return takes_operands(instr, diag, called[0], 0, instr->noperands) &&
-               returns(instr, diag, called[0], instr->shape);
-    case OP_WHILE:
-        return takes_operands(instr, diag, called[0], 0, 1) &&
-               takes_operands(instr, diag, called[1], 0, 1) &&
-               returns_pred(instr, diag, called[0]) &&
-               returns(instr, diag, called[1], instr->shape);
-    case OP_CONDITIONAL:
-        for (int i = 0; i < instr->ncalled; i++)
-            if (!takes_operands(instr, diag, called[i], i + 1, 1) ||
-                !returns(instr, diag, called[i], instr->shape))
-                return false;
-        return true;
-    case OP_SORT:
-        if (called[0]->nparameters != 2 * instr->noperands) {
-            diag_instr_error(diag, instr, "%s has %d parameters, expected %d", called[0]->name,
-                             called[0]->nparameters, 2 * instr->noperands);
-            return false;
-        }
-        return returns_pred(instr, diag, called[0]);
+    case OP_FUSION: check_direct(v, instr, instr->called[0]); break;
+    case OP_MAP: check_map(v, instr); break;
+    case OP_SORT: check_sort(v, instr); break;
     case OP_REDUCE:
-    case OP_REDUCE_WINDOW:
-        if (instr->noperands % 2 == 0 && called[0]->nparameters == instr->noperands)
-            return true;
-        diag_instr_error(diag, instr, "%s has %d parameters and there are %d operands, expected "
-                         "as many of both, and an even number", called[0]->name,
-                         called[0]->nparameters, instr->noperands);
-        return false;
-    default:
-        return true;
+    case OP_REDUCE_WINDOW: check_reducer(v, instr, instr->noperands / 2); break;
+    case OP_SCATTER: check_reducer(v, instr, instr->noperands / 2); break;
+    case OP_ALL_REDUCE:
+    case OP_ALL_REDUCE_START:
+    case OP_REDUCE_SCATTER: check_reducer(v, instr, 1); break;
+    default: break;
     }
 }
 
-static bool verify_instr(struct hlo_instr *instr, struct diag *diag)
-{
-    const struct shape *want;
+/* ---- one computation ---- */
 
-    if (!verify_order(instr, diag) || !verify_attrs(instr, diag) ||
-        !called_count_valid(instr, diag))
-        return false;
-    if (instr->shape && !layout_valid(instr->shape)) {
-        diag_instr_error(diag, instr, "the layout of its shape is no permutation of its "
-                         "dimensions");
-        return false;
-    }
-    want = instr_infer_shape(instr, diag);
-    if (!want)
-        return false;
-    if (!instr->shape)
-        instr->shape = want;
-    if (!shapes_agree(instr->shape, want)) {
-        diag_instr_error(diag, instr, "result is written as %s, expected %s",
-                         infer_text(instr, instr->shape), infer_text(instr, want));
-        return false;
-    }
-    return verify_calls(instr, diag);
-}
-
-bool computation_verify(struct hlo_computation *computation, struct diag *diag)
-{
-    int errors = diag->errors, mark = 0;
-
-    if (!computation->root || computation->root->parent != computation) {
-        diag_error(diag, computation->loc, "%s has no root", computation->name);
-        return false;
-    }
-    if (!computation_index_parameters(computation)) {
-        diag_error(diag, computation->loc,
-                   "the parameter numbers of %s have gaps or repeat, expected 0, 1, 2, ...",
-                   computation->name);
-        return false;
-    }
-    FOR_EACH_INSTR(instr, computation)
-        instr->mark = mark++;
-    FOR_EACH_INSTR(instr, computation)
-        verify_instr(instr, diag);
-    return diag->errors == errors;
-}
-
-/* Kahn's algorithm over calls: what is left over calls itself. */
-static bool verify_no_recursion(struct hlo_module *module, struct diag *diag)
-{
-    struct hlo_computation **ready = calloc(module->ncomputations + 1, sizeof *ready);
-    int count = 0, done = 0, total = 0;
-
-    if (!ready)
-        abort();
-    FOR_EACH_COMPUTATION(c, module)
-        c->mark = 0;
-    FOR_EACH_COMPUTATION(c, module)
-        FOR_EACH_INSTR(i, c)
-            for (int k = 0; k < i->ncalled; k++)
-                i->called[k]->mark++;
-    FOR_EACH_COMPUTATION(c, module) {
-        total++;
-        if (!c->mark && count < module->ncomputations)
-            ready[count++] = c;
-    }
-    while (done < count) {
-        FOR_EACH_INSTR(i, ready[done])
-            for (int k = 0; k < i->ncalled; k++)
-                if (--i->called[k]->mark == 0 && count < module->ncomputations)
-                    ready[count++] = i->called[k];
-        done++;
-    }
-    free(ready);
-    if (count == total)
-        return true;
-    FOR_EACH_COMPUTATION(c, module)
-        if (c->mark) {
-            diag_error(diag, c->loc, "%s is part of a cycle of calls, expected none", c->name);
-            break;
+static void check_instr(struct verifier *v, struct hlo_instr *instr) {
+    for (int i = 0; i < instr->noperands; i++) {
+        const struct hlo_instr *operand = instr->operands[i];
+        if (!operand) {
+            FAIL(v, instr, "operand %d is missing", i);
+            return;
         }
-    return false;
+        if (operand->parent != instr->parent || operand->mark >= instr->mark) {
+            FAIL(v, instr, "operand '%s' does not stand before it", operand->name);
+            return;
+        }
+    }
+    for (int i = 0; i < instr->ncontrol; i++)
+        if (instr->control[i]->parent != instr->parent || instr->control[i]->mark >= instr->mark)
+            FAIL(v, instr, "control predecessor '%s' does not stand before it",
+                 instr->control[i]->name);
+    const struct shape *inferred = instr_infer_shape(instr, v->diag);
+    if (!inferred) {
+        v->good = false;
+        return;
+    }
+    if (!instr->shape) instr->shape = inferred;
+    if (!agrees(instr->shape, inferred)) {
+        FAIL(v, instr, "the shape is written as %s, but the operands give %s",
+             text(v, instr->shape), text(v, inferred));
+        return;
+    }
+    if (!layout_good(instr->shape))
+        FAIL(v, instr, "the layout is no permutation of the dimensions of %s",
+             text(v, instr->shape));
+    check_called(v, instr);
 }
 
-static void verify_entry_layout(struct hlo_module *module, struct diag *diag)
-{
-    const struct hlo_computation *entry = module->entry;
-
-    if (!module->entry_result || !entry->root || !entry->root->shape)
+static void check_computation(struct verifier *v, struct hlo_computation *computation) {
+    if (!computation->root || !computation->first) {
+        v->good = false;
+        diag_error(v->diag, computation->loc, "computation '%s' has no root", computation->name);
         return;
+    }
+    int number = 0;
+    FOR_EACH_INSTR(instr, computation)
+        instr->mark = number++;
+    FOR_EACH_INSTR(instr, computation)
+        check_instr(v, instr);
+    if (computation->root->parent != computation) {
+        v->good = false;
+        diag_error(v->diag, computation->loc, "the root of '%s' is not in it", computation->name);
+    }
+    int parameters = computation->nparameters;
+    if (!computation_index_parameters(computation) || computation->nparameters < parameters) {
+        v->good = false;
+        diag_error(v->diag, computation->loc,
+                   "parameter numbers of computation '%s' repeat or leave gaps",
+                   computation->name);
+    }
+}
+
+/* ---- the call graph: depth first with an explicit stack; meeting an open one is recursion ---- */
+
+struct call_frame {
+    struct hlo_computation *computation;
+    struct hlo_instr *at;
+    int next;
+};
+
+enum { UNSEEN, OPEN, DONE };
+
+static void check_calls_from(struct verifier *v, struct hlo_computation *start,
+                             struct call_frame *stack) {
+    int depth = 0;
+    start->mark = OPEN;
+    stack[depth++] = (struct call_frame){start, start->first, 0};
+    while (depth) {
+        struct call_frame *top = &stack[depth - 1];
+        while (top->at && top->next >= top->at->ncalled) {
+            top->at = top->at->next;
+            top->next = 0;
+        }
+        if (!top->at) {
+            top->computation->mark = DONE;
+            depth--;
+            continue;
+        }
+        struct hlo_computation *callee = top->at->called[top->next++];
+        if (!callee || callee->mark == DONE) continue;
+        if (callee->mark == OPEN) {
+            FAIL(v, top->at, "computation '%s' calls itself", callee->name);
+            continue;
+        }
+        callee->mark = OPEN;
+        stack[depth++] = (struct call_frame){callee, callee->first, 0};
+    }
+}
+
+static void check_call_graph(struct verifier *v) {
+    struct call_frame *stack =
+        arena_array(v->scratch, (size_t)v->module->ncomputations + 1, sizeof *stack);
+    FOR_EACH_COMPUTATION(computation, v->module)
+        computation->mark = UNSEEN;
+    FOR_EACH_COMPUTATION(computation, v->module)
+        if (computation->mark == UNSEEN) check_calls_from(v, computation, stack);
+}
+
+/* ---- the module line ---- */
+
+static const struct shape *at_index(const struct shape *shape, struct int_list index) {
+    for (int i = 0; i < index.count; i++) {
+        if (shape->type != TYPE_TUPLE || index.v[i] < 0 || index.v[i] >= shape->ntuple)
+            return NULL;
+        shape = shape->tuple[index.v[i]];
+    }
+    return shape;
+}
+
+static void module_error(struct verifier *v, const char *what) {
+    v->good = false;
+    diag_error(v->diag, v->module->entry->loc, "%s", what);
+}
+
+static void check_aliases(struct verifier *v) {
+    const struct hlo_computation *entry = v->module->entry;
+    for (int i = 0; i < v->module->aliases.count; i++) {
+        const struct alias_entry *alias = &v->module->aliases.v[i];
+        const struct shape *output = at_index(entry->root->shape, alias->output_index);
+        const struct shape *input =
+            alias->parameter >= 0 && alias->parameter < entry->nparameters
+                ? at_index(entry->parameters[alias->parameter]->shape, alias->parameter_index)
+                : NULL;
+        if (!output || !input)
+            module_error(v, "input_output_alias names an output or a parameter that is not there");
+        else if (!agrees(output, input))
+            module_error(v, "input_output_alias joins an output and a parameter of other shape");
+    }
+}
+
+static void check_entry_layout(struct verifier *v) {
+    struct hlo_module *module = v->module;
+    const struct hlo_computation *entry = module->entry;
+    if (!module->entry_result) return;
     if (module->nentry_parameters != entry->nparameters) {
-        diag_error(diag, entry->loc,
-                   "entry_computation_layout has %d parameters, expected %d as %s has",
-                   module->nentry_parameters, entry->nparameters, entry->name);
+        module_error(v, "entry_computation_layout has another number of parameters than ENTRY");
         return;
     }
     for (int i = 0; i < entry->nparameters; i++)
-        if (!shapes_agree(module->entry_parameters[i], entry->parameters[i]->shape))
-            diag_instr_error(diag, entry->parameters[i], "entry_computation_layout has %s, "
-                             "expected %s", infer_text(entry->root, module->entry_parameters[i]),
-                             infer_text(entry->root, entry->parameters[i]->shape));
-    if (!shapes_agree(module->entry_result, entry->root->shape))
-        diag_instr_error(diag, entry->root, "entry_computation_layout has result %s, expected %s",
-                         infer_text(entry->root, module->entry_result),
-                         infer_text(entry->root, entry->root->shape));
+        if (!agrees(module->entry_parameters[i], entry->parameters[i]->shape))
+            module_error(v, "entry_computation_layout has a parameter of another shape than ENTRY");
+    if (!agrees(module->entry_result, entry->root->shape))
+        module_error(v, "entry_computation_layout has another result than ENTRY");
 }
 
-bool module_verify(struct hlo_module *module, struct diag *diag)
-{
-    int errors = diag->errors;
+bool computation_verify(struct hlo_computation *computation, struct diag *diag) {
+    struct verifier v = {computation->module, diag, arena_new(), true};
+    check_computation(&v, computation);
+    arena_free(v.scratch);
+    return v.good;
+}
 
+bool module_verify(struct hlo_module *module, struct diag *diag) {
+    struct verifier v = {module, diag, arena_new(), true};
     if (!module->entry) {
+        v.good = false;
         diag_error(diag, (struct src_loc){1, 1}, "the module has no entry computation");
-        return false;
     }
-    if (!verify_no_recursion(module, diag))
-        return false;
-    FOR_EACH_COMPUTATION(c, module)
-        computation_verify(c, diag);
-    if (diag->errors == errors)
-        verify_entry_layout(module, diag);
-    return diag->errors == errors;
+    FOR_EACH_COMPUTATION(computation, module)
+        check_computation(&v, computation);
+    if (v.good) check_call_graph(&v);
+    if (v.good) check_entry_layout(&v);
+    if (v.good) check_aliases(&v);
+    arena_free(v.scratch);
+    return v.good;
 }
