@@ -1,6 +1,6 @@
-/* The LAPACK routines that JAX calls on CPUs: Cholesky, triangular solves, LU, QR and symmetric
- * eigenproblems. Results are LAPACK's, pivots and Householder vectors included; eigenvectors up to
- * their signs. */
+/* The LAPACK routines that JAX calls on CPUs: Cholesky, triangular solves, LU, QR, symmetric
+ * eigenproblems and singular values. Results are LAPACK's, pivots and Householder vectors included;
+ * eigenvectors and singular vectors up to their signs. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -314,6 +314,174 @@ static struct literal *syevd(struct eval *e, const struct hlo_instr *instr, stru
     return result;
 }
 
+/* Extends orthonormal columns 0 .. j - 1 of u (rows x rows) by one more: the unit vector least
+ * covered by them, made orthogonal. */
+static void complete_column(double complex *u, int64_t rows, int64_t j)
+{
+    double best = -1;
+    int64_t unit = 0;
+
+    for (int64_t i = 0; i < rows; i++) {
+        double left = 1;
+
+        for (int64_t k = 0; k < j; k++)
+            left -= creal(u[i * rows + k] * conj(u[i * rows + k]));
+        if (left > best) {
+            best = left;
+            unit = i;
+        }
+    }
+    for (int64_t i = 0; i < rows; i++)
+        u[i * rows + j] = i == unit;
+    for (int pass = 0; pass < 2; pass++) { /* twice is enough */
+        double size = 0;
+
+        for (int64_t k = 0; k < j; k++) {
+            double complex sum = 0;
+
+            for (int64_t i = 0; i < rows; i++)
+                sum += conj(u[i * rows + k]) * u[i * rows + j];
+            for (int64_t i = 0; i < rows; i++)
+                u[i * rows + j] -= sum * u[i * rows + k];
+        }
+        for (int64_t i = 0; i < rows; i++)
+            size = hypot(size, cabs(u[i * rows + j]));
+        for (int64_t i = 0; i < rows; i++)
+            u[i * rows + j] /= size;
+    }
+}
+
+struct svd { /* b (rows x columns, rows >= columns) = u s v^H */
+    int64_t rows, columns;
+    double complex *b, *u, *v, *gram, *vectors;
+    double *s;
+};
+
+static void sort_values(struct svd *d)
+{
+    int64_t n = d->columns;
+
+    for (int64_t i = 0; i < n; i++) {
+        int64_t rank = 0;
+        double x = creal(d->gram[i * n + i]);
+
+        for (int64_t j = 0; j < n; j++) {
+            double y = creal(d->gram[j * n + j]);
+
+            rank += y > x || (y == x && j < i);
+        }
+        for (int64_t k = 0; k < n; k++)
+            d->v[k * n + rank] = d->vectors[k * n + i];
+    }
+}
+
+/* Through the eigenvectors of b^H b: in double, and rounded to float in the end. */
+static void decompose(struct svd *d)
+{
+    int64_t rows = d->rows, n = d->columns;
+
+    for (int64_t i = 0; i < n * n; i++) {
+        double complex sum = 0;
+
+        for (int64_t k = 0; k < rows; k++)
+            sum += conj(d->b[k * n + i / n]) * d->b[k * n + i % n];
+        d->gram[i] = sum;
+    }
+    jacobi(d->gram, d->vectors, n);
+    sort_values(d);
+    for (int64_t j = 0; j < rows; j++) {
+        double size = 0;
+
+        for (int64_t i = 0; i < rows && j < n; i++) {
+            double complex sum = 0;
+
+            for (int64_t k = 0; k < n; k++)
+                sum += d->b[i * n + k] * d->v[k * n + j];
+            d->u[i * rows + j] = sum;
+            size = hypot(size, cabs(sum));
+        }
+        if (j < n)
+            d->s[j] = size;
+        if (j < n && size > 1e-9 * d->s[0]) {
+            for (int64_t i = 0; i < rows; i++)
+                d->u[i * rows + j] /= size;
+        } else {
+            complete_column(d->u, rows, j);
+        }
+    }
+}
+
+/* (operand, s, u, v^H, info); for wide matrices the decomposition is of the adjoint. */
+static void store_svd(struct literal *result, const struct svd *d, int64_t m, bool wide)
+{
+    struct literal *u = result->elements[2], *vt = result->elements[3];
+    int64_t height = wide ? d->columns : d->rows, width = wide ? d->rows : d->columns;
+    int64_t u_columns = last_dim(u->shape, 1), v_rows = last_dim(vt->shape, 2);
+    const double complex *left = wide ? d->v : d->u, *right = wide ? d->u : d->v;
+
+    for (int64_t k = 0; k < d->columns; k++)
+        literal_set_double(result->elements[1], m * d->columns + k, d->s[k]);
+    for (int64_t i = 0; i < height; i++)
+        for (int64_t j = 0; j < u_columns; j++)
+            set_element(u, (m * height + i) * u_columns + j, left[i * height + j]);
+    for (int64_t i = 0; i < v_rows; i++)
+        for (int64_t j = 0; j < width; j++)
+            set_element(vt, (m * v_rows + i) * width + j, conj(right[j * width + i]));
+}
+
+static bool svd_fits(const struct hlo_instr *instr, const struct literal *a, int64_t matrices)
+{
+    const struct shape *shape = instr->shape;
+    int64_t rows = last_dim(a->shape, 2), columns = last_dim(a->shape, 1);
+    int64_t least = rows < columns ? rows : columns;
+
+    return shape_is_tuple(shape) && shape->ntuple == 5 &&
+           shape_same_dims(shape->tuple[0], a->shape) &&
+           shape->tuple[1]->count == matrices * least && shape->tuple[4]->count == matrices &&
+           last_dim(shape->tuple[2], 1) <= rows && last_dim(shape->tuple[3], 2) <= columns &&
+           shape->tuple[2]->count == matrices * rows * last_dim(shape->tuple[2], 1) &&
+           shape->tuple[3]->count == matrices * columns * last_dim(shape->tuple[3], 2);
+}
+
+/* Vectors up to their signs. */
+static struct literal *gesdd(struct eval *e, const struct hlo_instr *instr, struct literal **ops,
+                             double complex *a, int64_t matrices)
+{
+    int64_t rows = last_dim(ops[0]->shape, 2), columns = last_dim(ops[0]->shape, 1);
+    int64_t n = rows > columns ? rows : columns;
+    bool wide = rows < columns;
+    struct literal *result = NULL;
+    struct svd d = {wide ? columns : rows, wide ? rows : columns, NULL, NULL, NULL, NULL, NULL,
+                    NULL};
+    double complex *memory;
+
+    if (!svd_fits(instr, ops[0], matrices))
+        return eval_error(e, instr, "operand and results do not fit together");
+    memory = eval_scratch(e, instr, 5 * n * n + n, sizeof *memory);
+    if (memory)
+        result = eval_new(e, instr, instr->shape);
+    if (result) {
+        d.b = memory;
+        d.u = memory + n * n;
+        d.v = memory + 2 * n * n;
+        d.gram = memory + 3 * n * n;
+        d.vectors = memory + 4 * n * n;
+        d.s = (double *)(memory + 5 * n * n);
+    }
+    for (int64_t m = 0; result && m < matrices; m++) {
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t j = 0; j < columns; j++) {
+                double complex x = a[(m * rows + i) * columns + j];
+
+                d.b[wide ? j * rows + i : i * columns + j] = wide ? conj(x) : x;
+            }
+        decompose(&d);
+        store_svd(result, &d, m, wide);
+    }
+    free(memory);
+    return result;
+}
+
 static struct literal *trsm(struct eval *e, const struct hlo_instr *instr, struct literal **ops)
 {
     int how = letter(instr, "trans_x", 'N');
@@ -339,7 +507,7 @@ struct literal *eval_lapack(struct eval *e, const struct hlo_instr *instr, const
         const char *name;
         routine *run;
     } routines[] = {{"potrf_ffi", potrf}, {"getrf_ffi", getrf}, {"geqrf_ffi", geqrf},
-                    {"orgqr_ffi", orgqr}, {"ungqr_ffi", orgqr}, {"syevd_ffi", syevd}, {"heevd_ffi", syevd}};
+                    {"orgqr_ffi", orgqr}, {"ungqr_ffi", orgqr}, {"syevd_ffi", syevd}, {"heevd_ffi", syevd}, {"gesdd_ffi", gesdd}};
     const char *name = strlen(target) > 8 ? target + 8 : "";
     struct literal *result = NULL;
     int64_t rows, columns;
