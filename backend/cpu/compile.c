@@ -29,7 +29,7 @@ static bool all_supported(const struct hlo_module *module, struct diag *diag)
     for (struct hlo_computation *c = module->last; c; c = c->prev)
         for (const struct hlo_instr *i = c->first; i; i = i->next) {
             bool each = i->opcode == OP_REDUCE || i->opcode == OP_REDUCE_WINDOW ||
-                        i->opcode == OP_MAP || c->mark;
+                        i->opcode == OP_MAP || i->opcode == OP_SCATTER || c->mark;
             for (int k = 0; each && k < i->ncalled; k++) i->called[k]->mark = 1;
         }
     for (const struct hlo_computation *c = module->first; c; c = c->next)

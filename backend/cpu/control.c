@@ -129,6 +129,16 @@ static LLVMValueRef *run_update(struct cpu_gen *g, const struct hlo_instr *instr
     return leaves;
 }
 
+static LLVMValueRef *run_scatter(struct cpu_gen *g, const struct hlo_instr *instr)
+{
+    LLVMValueRef *leaves = allocate_leaves(g, instr->shape);
+    for (int k = 0; k < (instr->noperands - 1) / 2; k++)
+        copy_leaves(g, instr->operands[k]->shape, leaves + k,
+                    g->frame->leaves[instr->operands[k]->id]);
+    gen_scatter(g, instr, leaves);
+    return leaves;
+}
+
 static LLVMValueRef load_scalar(struct cpu_gen *g, enum element_type type, LLVMValueRef pointer)
 {
     return cpu_load(&g->b, type, pointer, NULL);
@@ -206,6 +216,7 @@ static LLVMValueRef *run(struct cpu_gen *g, const struct hlo_instr *instr)
     case OP_WHILE: return run_while(g, instr);
     case OP_CONDITIONAL: return run_conditional(g, instr);
     case OP_DYNAMIC_UPDATE_SLICE: return run_update(g, instr);
+    case OP_SCATTER: return run_scatter(g, instr);
     case OP_CALL: case OP_FUSION: {
         LLVMValueRef **args = arena_array(g->arena, (size_t)instr->noperands + 1, sizeof *args);
         for (int i = 0; i < instr->noperands; i++) args[i] = values[instr->operands[i]->id];
@@ -251,7 +262,7 @@ bool gen_supported(const struct hlo_instr *instr, bool scalar, const char **why)
     case OP_SLICE: case OP_GATHER: case OP_CONVOLUTION:
     case OP_REDUCE: case OP_REDUCE_WINDOW: case OP_WHILE: case OP_CONDITIONAL:
     case OP_GET_TUPLE_ELEMENT: case OP_OPT_BARRIER: case OP_DOMAIN: case OP_ADD_DEPENDENCY:
-    case OP_AFTER_ALL: return !scalar;
+    case OP_AFTER_ALL: case OP_SCATTER: return !scalar;
     case OP_DYNAMIC_SLICE: return !scalar && instr->noperands == 1 + instr->shape->rank;
     case OP_DYNAMIC_UPDATE_SLICE:
         return !scalar && instr->noperands == 2 + instr->shape->rank;

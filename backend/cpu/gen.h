@@ -53,6 +53,8 @@ void gen_reduce_window(struct cpu_gen *g, const struct hlo_instr *instr,
 LLVMValueRef gen_dot(struct cpu_gen *g, const struct hlo_instr *instr, const LLVMValueRef *index);
 LLVMValueRef gen_convolution(struct cpu_gen *g, const struct hlo_instr *instr,
                              const LLVMValueRef *index);
+/* Applies a scatter's updates to leaves[], copies of its operands. */
+void gen_scatter(struct cpu_gen *g, const struct hlo_instr *instr, LLVMValueRef *leaves);
 /* Runs a computation in place; the result is an array of pointers, one a leaf of its root. */
 LLVMValueRef *gen_computation(struct cpu_gen *g, const struct hlo_computation *computation,
                               LLVMValueRef *const *args);
