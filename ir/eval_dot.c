@@ -23,10 +23,11 @@ VECTORISED static void row_f32(void *acc, const void *x, const void *w, int64_t 
 {
     float *restrict out = acc;
     const float *restrict in = w;
-    float factor = *(const float *)x;
+    double factor = *(const float *)x;
 
+    /* The product is exact in double: one rounding a step, as the fused steps of XLA's dots. */
     for (int64_t j = 0; j < n; j++)
-        out[j] += factor * in[j];
+        out[j] = (float)(out[j] + factor * in[j]);
 }
 
 VECTORISED static void row_f64(void *acc, const void *x, const void *w, int64_t n)
