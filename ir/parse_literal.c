@@ -73,15 +73,17 @@ static bool fast_double(const char *p, const char *end, const char **stop, doubl
     p += negative || (p < end && *p == '+');
     uint64_t digits = 0;
     int count = 0, exponent = 0;
+    bool real = false;
     const char *start = p;
     for (; p < end && *p >= '0' && *p <= '9'; p++, count += digits != 0)
         digits = digits * 10 + (uint64_t)(*p - '0');
     if (p < end && *p == '.')
-        for (p++; p < end && *p >= '0' && *p <= '9'; p++, exponent--, count += digits != 0)
+        for (p++, real = true; p < end && *p >= '0' && *p <= '9'; p++, exponent--, count += digits != 0)
             digits = digits * 10 + (uint64_t)(*p - '0');
     if (p == start || count > 18) return false;
     if (p < end && (*p | 32) == 'e') {
         p++;
+        real = true;
         bool minus = p < end && *p == '-';
         p += minus || (p < end && *p == '+');
         int given = 0;
@@ -92,6 +94,8 @@ static bool fast_double(const char *p, const char *end, const char **stop, doubl
         exponent += minus ? -given : given;
     }
     if (digits >> 53 || exponent < -22 || exponent > 22) return false;
+    /* XLA reads a token without point or exponent as an integer, so -0 is +0, and -0.0 is not. */
+    if (digits == 0 && negative && !real) negative = false;
     double result = (double)digits;
     result = exponent < 0 ? result / powers[-exponent] : result * powers[exponent];
     *value = negative ? -result : result;
