@@ -108,9 +108,11 @@ static bool run_instr(struct machine *m, const struct hlo_instr *instr) {
         operands[i] = load(m, instr->operands[i], instr->operands[i]->shape, 0);
     struct literal *result = instr_evaluate(instr, operands, &(struct eval_options){0}, m->diag);
     for (int i = 0; i < instr->noperands; i++) literal_unref(operands[i]);
-    if (result) store(m, instr, result);
+    /* What partitions would make local is the whole array to the evaluator: not for this memory. */
+    bool fits = result && shape_compatible(result->shape, instr->shape);
+    if (fits) store(m, instr, result);
     literal_unref(result);
-    return result != NULL;
+    return fits;
 }
 
 static bool run(struct machine *m, const struct hlo_computation *computation) {
