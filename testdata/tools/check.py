@@ -56,8 +56,8 @@ def find_lit():
 
 
 def golden_tests(build):
-    status, text = run([sys.executable, find_lit(), "-sv", "-j", JOBS, "--timeout", "120",
-                        "-D", "build=" + build, "testdata/golden", "testdata/bad"], 1800)
+    status, text = run([sys.executable, find_lit(), "-sv", "-j", JOBS, "-D", "build=" + build,
+                        "testdata/golden", "testdata/bad"], 1800)
     passed = number(r"Passed\s*:\s*(\d+)", text)
     failed = sum(number(word + r"\s*:\s*(\d+)", text)
                  for word in ("Failed", "Timed Out", "Unresolved"))
