@@ -165,9 +165,13 @@ void instr_print(FILE *out, const struct hlo_instr *instr, const struct print_op
     print_operands(out, instr, options);
     putc_unlocked(')', out);
     print_wrapped(out, instr, options);
+    /* XLA's order: the operation's own attributes, what it calls, then those that any may have. */
+    for (int i = 0; i < instr->nattrs; i++)
+        if (instr->attrs[i].key < ATTR_SHARDING)
+            print_attr(out, &instr->attrs[i], options);
     print_calls(out, instr, options);
     for (int i = 0; i < instr->nattrs; i++)
-        if (instr->attrs[i].key != ATTR_BACKEND_CONFIG)
+        if (instr->attrs[i].key >= ATTR_SHARDING && instr->attrs[i].key != ATTR_BACKEND_CONFIG)
             print_attr(out, &instr->attrs[i], options);
     print_control(out, instr, options);
     if (options->metadata && instr->metadata)
