@@ -43,6 +43,11 @@ const struct shape *infer_root(const struct hlo_instr *instr, int index);
 /* Sizes after a window has gone over `sizes`; false with an error in diag. */
 bool infer_windowed(struct hlo_instr *instr, struct diag *diag, const struct window *window,
                     const int64_t *sizes, int64_t *result);
+/* The element type of a product of operands 0 and 1: the written one where it is a legal one. */
+bool infer_product_type(struct hlo_instr *instr, struct diag *diag, enum element_type *result);
+/* What reduce and reduce-window have in common; infer_reduced_type after infer_reduced_operands. */
+bool infer_reduced_operands(struct hlo_instr *instr, struct diag *diag);
+enum element_type infer_reduced_type(const struct hlo_instr *instr, int index);
 
 infer_function infer_unary, infer_binary, infer_compare, infer_clamp, infer_select, infer_convert,
     infer_bitcast_convert, infer_stochastic_convert, infer_reduce_precision;

@@ -1,4 +1,4 @@
-/* Shapes of products, and of operations whose written shape is taken. */
+/* Shapes of products, of cholesky, and of reductions and sort. */
 #include <inttypes.h>
 
 #include "ir/infer_internal.h"
@@ -40,6 +40,43 @@ static bool sizes_match(struct hlo_instr *instr, struct diag *diag, struct int_l
     return true;
 }
 
+/* The element type of operands 0 and 1 multiplied and summed, where the result's is not written. */
+static enum element_type natural_type(enum element_type a, enum element_type b)
+{
+    const struct element_type_info *x = element_type_info(a), *y = element_type_info(b);
+
+    if (x->kind != y->kind)
+        return x->kind > y->kind ? a : b;
+    return y->bits > x->bits ? b : a;
+}
+
+/* The written type, where it can hold products of that kind: floats may be of any precision,
+ * integers may widen or become floats, complex numbers stay so. */
+bool infer_product_type(struct hlo_instr *instr, struct diag *diag, enum element_type *result)
+{
+    enum element_type a = infer_operand(instr, 0)->type, b = infer_operand(instr, 1)->type;
+    enum element_type natural = natural_type(a, b);
+    const struct element_type_info *from = element_type_info(natural), *to;
+    bool fits;
+
+    *result = natural;
+    if (!instr->shape || !shape_is_array(instr->shape) || instr->shape->type == natural)
+        return true;
+    *result = instr->shape->type;
+    to = element_type_info(*result);
+    if (from->kind == KIND_FLOAT || from->kind == KIND_COMPLEX)
+        fits = to->kind == from->kind;
+    else
+        fits = to->kind == KIND_FLOAT ||
+               (element_type_is_integral(*result) && to->bits >= from->bits &&
+                !(from->kind == KIND_SIGNED && to->kind == KIND_UNSIGNED));
+    if (!fits)
+        diag_instr_error(diag, instr, "element type %s given for a product of %s and %s, %s or a "
+                         "wider one expected", element_type_name(*result), element_type_name(a),
+                         element_type_name(b), element_type_name(natural));
+    return fits;
+}
+
 const struct shape *infer_dot(struct hlo_instr *instr, struct diag *diag)
 {
     struct int_list lb = instr_ints(instr, ATTR_LHS_BATCH_DIMS);
@@ -49,15 +86,18 @@ const struct shape *infer_dot(struct hlo_instr *instr, struct diag *diag)
     const struct shape *a = instr->operands[0]->shape, *b = instr->operands[1]->shape;
     int64_t sizes[2 * SHAPE_MAX_RANK];
     uint64_t a_used = 0, b_used = 0;
+    enum element_type type;
     int rank = 0;
 
     if (!infer_array_operand(instr, diag, 0) || !infer_array_operand(instr, diag, 1) ||
         !side_dims(instr, diag, a, lb, lc, &a_used) ||
         !side_dims(instr, diag, b, rb, rc, &b_used) || !sizes_match(instr, diag, lb, rb) ||
-        !sizes_match(instr, diag, lc, rc))
+        !infer_product_type(instr, diag, &type))
         return NULL;
     if (instr_attr(instr, ATTR_SPARSITY))
-        return instr->shape;
+        return infer_written(instr, diag);
+    if (!sizes_match(instr, diag, lc, rc))
+        return NULL;
     for (int i = 0; i < lb.count; i++)
         sizes[rank++] = a->dims[lb.v[i]];
     for (int i = 0; i < a->rank; i++)
@@ -66,7 +106,7 @@ const struct shape *infer_dot(struct hlo_instr *instr, struct diag *diag)
     for (int i = 0; i < b->rank; i++)
         if (!(b_used >> i & 1))
             sizes[rank++] = b->dims[i];
-    return infer_array(instr, diag, instr->shape ? instr->shape->type : a->type, rank, sizes);
+    return infer_array(instr, diag, type, rank, sizes);
 }
 
 const struct shape *infer_cholesky(struct hlo_instr *instr, struct diag *diag)
@@ -81,64 +121,59 @@ const struct shape *infer_cholesky(struct hlo_instr *instr, struct diag *diag)
     return a->plain;
 }
 
-const struct shape *infer_map(struct hlo_instr *instr, struct diag *diag)
+/* Same type, or both floats: programs mix precisions. */
+static bool same_sort(enum element_type a, enum element_type b)
 {
-    return infer_written(instr, diag);
+    return a == b || (element_type_is_float(a) && element_type_is_float(b));
 }
 
-const struct shape *infer_ragged_dot(struct hlo_instr *instr, struct diag *diag)
+/* The type that the called computation gives for operand `index`. */
+enum element_type infer_reduced_type(const struct hlo_instr *instr, int index)
 {
-    return infer_written(instr, diag);
+    const struct shape *root = infer_root(instr, 0);
+
+    return shape_is_tuple(root) ? root->tuple[index]->type : root->type;
 }
 
-const struct shape *infer_convolution(struct hlo_instr *instr, struct diag *diag)
+/* n arrays of the same sizes, n scalars to start from, and a computation that gives n scalars. */
+bool infer_reduced_operands(struct hlo_instr *instr, struct diag *diag)
 {
-    return infer_written(instr, diag);
-}
+    const struct shape *first = infer_operand(instr, 0), *root = infer_root(instr, 0);
+    int count = instr->noperands / 2;
 
-const struct shape *infer_reduce_window(struct hlo_instr *instr, struct diag *diag)
-{
-    return infer_written(instr, diag);
-}
+    if (instr->noperands % 2) {
+        diag_instr_error(diag, instr, "%d operands given, an even number expected",
+                         instr->noperands);
+        return false;
+    }
+    if (shape_is_tuple(root) ? root->ntuple != count : count != 1) {
+        diag_instr_error(diag, instr, "%s gives %s, %d scalars expected", instr->called[0]->name,
+                         infer_text(instr, root), count);
+        return false;
+    }
+    for (int i = 0; i < count; i++) {
+        const struct shape *a = infer_operand(instr, i), *start = infer_operand(instr, count + i);
+        const struct shape *element = shape_is_tuple(root) ? root->tuple[i] : root;
 
-const struct shape *infer_select_and_scatter(struct hlo_instr *instr, struct diag *diag)
-{
-    return infer_written(instr, diag);
-}
-
-const struct shape *infer_scan(struct hlo_instr *instr, struct diag *diag)
-{
-    return infer_written(instr, diag);
-}
-
-const struct shape *infer_topk(struct hlo_instr *instr, struct diag *diag)
-{
-    return infer_written(instr, diag);
-}
-
-const struct shape *infer_fft(struct hlo_instr *instr, struct diag *diag)
-{
-    return infer_written(instr, diag);
-}
-
-const struct shape *infer_triangular_solve(struct hlo_instr *instr, struct diag *diag)
-{
-    return infer_written(instr, diag);
-}
-
-const struct shape *infer_batch_norm(struct hlo_instr *instr, struct diag *diag)
-{
-    return infer_written(instr, diag);
-}
-
-const struct shape *infer_rng(struct hlo_instr *instr, struct diag *diag)
-{
-    return infer_written(instr, diag);
-}
-
-const struct shape *infer_rng_bit_generator(struct hlo_instr *instr, struct diag *diag)
-{
-    return infer_written(instr, diag);
+        if (!infer_same_dims(a, first)) {
+            diag_instr_error(diag, instr, "operand %d is %s, expected the sizes of %s", i,
+                             infer_text(instr, a), infer_text(instr, first));
+            return false;
+        }
+        if (!shape_is_scalar(start) || !same_sort(start->type, a->type)) {
+            diag_instr_error(diag, instr, "the initial value has shape %s, %s[] expected (for "
+                             "operand %d)", infer_text(instr, start),
+                             element_type_name(a->type), i);
+            return false;
+        }
+        if (!shape_is_scalar(element) || !same_sort(element->type, a->type)) {
+            diag_instr_error(diag, instr, "%s gives %s, %s[] expected (for operand %d)",
+                             instr->called[0]->name, infer_text(instr, element),
+                             element_type_name(a->type), i);
+            return false;
+        }
+    }
+    return true;
 }
 
 /* One result an operand pair: the arrays without the reduced dimensions. */
@@ -146,44 +181,46 @@ const struct shape *infer_reduce(struct hlo_instr *instr, struct diag *diag)
 {
     const struct shape *a = infer_array_operand(instr, diag, 0);
     struct int_list dims = instr_ints(instr, ATTR_DIMENSIONS);
-    const struct shape *result = infer_written(instr, diag);
+    int count = instr->noperands / 2, rank = 0;
+    const struct shape **results;
     int64_t sizes[SHAPE_MAX_RANK];
-    int rank = 0;
 
-    if (!a || !result || !infer_check_dims(instr, diag, "dimensions", dims, a->rank))
+    if (!a || !infer_check_dims(instr, diag, "dimensions", dims, a->rank) ||
+        !infer_reduced_operands(instr, diag))
         return NULL;
-    if (instr->noperands % 2)
-        return INFER_FAIL(instr, diag, "has %d operands, expected an even number",
-                          instr->noperands);
     for (int i = 0; i < a->rank; i++)
         if (!infer_contains(dims, i))
             sizes[rank++] = a->dims[i];
-    if (instr->noperands == 2)
-        return infer_array(instr, diag, a->type, rank, sizes);
-    for (int i = 1; i < instr->noperands / 2; i++)
-        if (!infer_same_dims(a, infer_operand(instr, i)))
-            return INFER_FAIL(instr, diag, "operand %d is %s, expected the sizes of %s", i,
-                              infer_text(instr, infer_operand(instr, i)), infer_text(instr, a));
-    if (!shape_is_tuple(result) || result->ntuple != instr->noperands / 2)
-        return INFER_FAIL(instr, diag, "result is %s, expected a tuple of %d",
-                          infer_text(instr, result), instr->noperands / 2);
-    return result;
+    results = arena_array(instr->parent->module->arena, (size_t)count, sizeof *results);
+    for (int i = 0; i < count; i++) {
+        results[i] = infer_array(instr, diag, infer_reduced_type(instr, i), rank, sizes);
+        if (!results[i])
+            return NULL;
+    }
+    return shape_is_tuple(infer_root(instr, 0)) ? infer_tuple(instr, diag, count, results)
+                                                : results[0];
 }
 
 const struct shape *infer_sort(struct hlo_instr *instr, struct diag *diag)
 {
     const struct shape *a = infer_array_operand(instr, diag, 0);
-    const struct shape *order = infer_root(instr, 0);
+    const struct shape *order = infer_root(instr, 0), **results;
     struct int_list dims = instr_ints(instr, ATTR_DIMENSIONS);
 
     if (!a || !infer_check_dims(instr, diag, "dimensions", dims, a->rank))
         return NULL;
-    if (order && (!shape_is_scalar(order) || order->type != TYPE_PRED))
+    if (!shape_is_scalar(order) || order->type != TYPE_PRED)
         return INFER_FAIL(instr, diag, "%s returns %s, expected pred[]", instr->called[0]->name,
                           infer_text(instr, order));
-    for (int i = 1; i < instr->noperands; i++)
-        if (!infer_same_dims(a, infer_operand(instr, i)))
+    results = arena_array(instr->parent->module->arena, (size_t)instr->noperands,
+                          sizeof *results);
+    for (int i = 0; i < instr->noperands; i++) {
+        results[i] = infer_operand(instr, i)->plain;
+        if (!infer_same_dims(a, results[i]))
             return INFER_FAIL(instr, diag, "operand %d is %s, expected the sizes of %s", i,
-                              infer_text(instr, infer_operand(instr, i)), infer_text(instr, a));
-    return instr->noperands == 1 ? a->plain : infer_written(instr, diag);
+                              infer_text(instr, results[i]), infer_text(instr, a));
+    }
+    if (instr->noperands == 1 && !(instr->shape && shape_is_tuple(instr->shape)))
+        return a->plain;
+    return infer_tuple(instr, diag, instr->noperands, results);
 }
