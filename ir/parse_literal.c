@@ -215,8 +215,8 @@ static void put_int(struct literal_reader *r) {
         p += yes ? 4 : 5;
     }
     uint64_t largest = type == TYPE_PRED ? 1 : (uint64_t)number_int_max(type);
-    if (negative) largest = (uint64_t)-(number_int_min(type) + 1) + (number_int_min(type) != 0);
-    if (over || value > (negative && type == TYPE_PRED ? 0 : largest)) {
+    if (negative) largest = element_type_is_signed(type) ? largest + 1 : 0;
+    if (over || value > largest) {
         reader_fail(&r->reader, "the number is out of the range of %s", element_type_name(type));
         return;
     }

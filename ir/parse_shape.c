@@ -144,6 +144,11 @@ static const struct shape *read_array(struct reader *reader) {
     if (has_layout && !reader->failed) {
         const char *at = reader->p;
         read_layout(reader, &layout, order);
+        /* {:T(128)} leaves the order to the default. */
+        bool only_rest = layout.rank == 0 && at[1] == ':' && proto.rank;
+        for (int i = 0; only_rest && i < proto.rank; i++)
+            order[i] = proto.rank - 1 - i;
+        if (only_rest) layout.rank = proto.rank;
         if (!reader->failed && layout.rank != proto.rank &&
             (layout.rank || element_type_is_array(proto.type))) {
             reader->p = at;

@@ -92,6 +92,7 @@ static void emit_entry(struct cpu_gen *g, const struct cpu_options *options, boo
     LLVMTypeRef type = LLVMFunctionType(i32, (LLVMTypeRef[]){pointer, pointer, pointer}, 3, false);
     LLVMBuilderRef b = g->b.builder;
     g->function = LLVMAddFunction(g->b.module, options->symbol, type);
+    cpu_mark_function(&g->b, g->function);
     g->workspace = LLVMGetParam(g->function, 2);
     LLVMPositionBuilderAtEnd(b, LLVMAppendBasicBlockInContext(g->b.context, g->function, "entry"));
     LLVMValueRef saved = LLVMBuildAlloca(b, i32, ""), mode = LLVMBuildAlloca(b, i32, "");
