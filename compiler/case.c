@@ -99,10 +99,10 @@ static bool find_below(struct case_list *list, const char *path, const char *pro
     return ok;
 }
 
-bool case_find(struct case_list *list, const char *path, const char *program,
-               struct fault *fault) {
+bool case_find(struct case_list *list, const char *path, const char *program, struct fault *fault) {
     char *clean = text_format("%s", path);
-    for (size_t n = strlen(clean); n > 1 && clean[n - 1] == '/';) clean[--n] = 0;
+    for (size_t n = strlen(clean); n > 1 && clean[n - 1] == '/';)
+        clean[--n] = 0;
     bool ok = find_below(list, clean, program, 0, fault);
     free(clean);
     return ok;
@@ -117,7 +117,8 @@ void case_list_sort(struct case_list *list) {
 }
 
 void case_list_free(struct case_list *list) {
-    for (int i = 0; i < list->count; i++) free(list->paths[i]);
+    for (int i = 0; i < list->count; i++)
+        free(list->paths[i]);
     free(list->paths);
     memset(list, 0, sizeof *list);
 }
@@ -151,7 +152,8 @@ static void print_mismatch(FILE *out, int output, const struct shape *shape,
         rest /= shape->dims[d];
     }
     fprintf(out, "  output %d [", output);
-    for (int d = 0; d < shape->rank; d++) fprintf(out, "%s%" PRId64, d ? "," : "", index[d]);
+    for (int d = 0; d < shape->rank; d++)
+        fprintf(out, "%s%" PRId64, d ? "," : "", index[d]);
     fprintf(out, "]: got %s, want %s", c->got, c->want);
     if (tolerance > 0) {
         fprintf(out, "; error %.3g, allowed %.3g (tolerance %g)", c->error, c->allowed, tolerance);

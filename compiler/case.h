@@ -19,8 +19,7 @@ struct case_list {
     char **paths;
     int count, capacity;
 };
-bool case_find(struct case_list *list, const char *path, const char *program,
-               struct fault *fault);
+bool case_find(struct case_list *list, const char *path, const char *program, struct fault *fault);
 void case_list_sort(struct case_list *list);
 void case_list_free(struct case_list *list);
 

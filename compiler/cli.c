@@ -25,8 +25,9 @@ static const struct command {
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 
 static void print_help(FILE *out) {
-    fprintf(out, "hlocc %s: an ahead-of-time compiler for HLO text\n\n"
-                 "usage: hlocc COMMAND [OPTIONS] ...\n\n",
+    fprintf(out,
+            "hlocc %s: an ahead-of-time compiler for HLO text\n\n"
+            "usage: hlocc COMMAND [OPTIONS] ...\n\n",
             HLOCC_VERSION);
     for (int i = 0; i < COMMAND_COUNT; i++) {
         fprintf(out, "  %-8s  %s\n", commands[i].name, commands[i].text);

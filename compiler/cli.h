@@ -33,34 +33,36 @@ struct common_options {
 };
 
 enum common_code { /* codes of the long options below; a command's own start at 512 */
-    OPT_TARGET = 256,
-    OPT_MCPU,
-    OPT_THREADS,
-    OPT_PRECISION,
-    OPT_SEED,
-    OPT_ELIDED,
-    OPT_PASSES,
-    OPT_DISABLE,
-    OPT_DUMP_DIR,
-    OPT_PRINT_AFTER,
-    OPT_PRINT_BEFORE,
-    OPT_VERIFY,
-    OPT_HELP,
-    OPT_OWN = 512,
+                   OPT_TARGET = 256,
+                   OPT_MCPU,
+                   OPT_THREADS,
+                   OPT_PRECISION,
+                   OPT_SEED,
+                   OPT_ELIDED,
+                   OPT_PASSES,
+                   OPT_DISABLE,
+                   OPT_DUMP_DIR,
+                   OPT_PRINT_AFTER,
+                   OPT_PRINT_BEFORE,
+                   OPT_VERIFY,
+                   OPT_HELP,
+                   OPT_OWN = 512,
 };
 
 #define COMMON_TARGET_OPTIONS                                                                      \
     {"target", required_argument, NULL, OPT_TARGET}, {"mcpu", required_argument, NULL, OPT_MCPU},  \
         {"threads", required_argument, NULL, OPT_THREADS},                                         \
-        {"matmul-precision", required_argument, NULL, OPT_PRECISION},                              \
-        {"seed", required_argument, NULL, OPT_SEED}
+        {"matmul-precision", required_argument, NULL, OPT_PRECISION}, {                            \
+        "seed", required_argument, NULL, OPT_SEED                                                  \
+    }
 #define COMMON_PASS_OPTIONS                                                                        \
     {"passes", required_argument, NULL, OPT_PASSES},                                               \
         {"disable-pass", required_argument, NULL, OPT_DISABLE},                                    \
         {"dump-dir", required_argument, NULL, OPT_DUMP_DIR},                                       \
         {"print-after", required_argument, NULL, OPT_PRINT_AFTER},                                 \
-        {"print-before", required_argument, NULL, OPT_PRINT_BEFORE},                               \
-        {"verify", no_argument, NULL, OPT_VERIFY}
+        {"print-before", required_argument, NULL, OPT_PRINT_BEFORE}, {                             \
+        "verify", no_argument, NULL, OPT_VERIFY                                                    \
+    }
 #define COMMON_ELIDED_OPTION {"elided-constants", required_argument, NULL, OPT_ELIDED}
 #define COMMON_HELP_OPTION {"help", no_argument, NULL, OPT_HELP}
 

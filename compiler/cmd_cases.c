@@ -23,14 +23,13 @@ static const char usage[] =
 
 enum { OPT_FILTER = OPT_OWN, OPT_PROGRAM, OPT_TIMEOUT };
 
-static const struct option options[] = {
-    COMMON_TARGET_OPTIONS,
-    COMMON_HELP_OPTION,
-    {"filter", required_argument, NULL, OPT_FILTER},
-    {"program", required_argument, NULL, OPT_PROGRAM},
-    {"timeout", required_argument, NULL, OPT_TIMEOUT},
-    {"jobs", required_argument, NULL, 'j'},
-    {0}};
+static const struct option options[] = {COMMON_TARGET_OPTIONS,
+                                        COMMON_HELP_OPTION,
+                                        {"filter", required_argument, NULL, OPT_FILTER},
+                                        {"program", required_argument, NULL, OPT_PROGRAM},
+                                        {"timeout", required_argument, NULL, OPT_TIMEOUT},
+                                        {"jobs", required_argument, NULL, 'j'},
+                                        {0}};
 
 struct test_options {
     struct common_options common;
@@ -99,7 +98,8 @@ static void copy_messages(FILE *from) {
     char buffer[4096];
     size_t n;
     rewind(from);
-    while ((n = fread(buffer, 1, sizeof buffer, from)) > 0) fwrite(buffer, 1, n, stdout);
+    while ((n = fread(buffer, 1, sizeof buffer, from)) > 0)
+        fwrite(buffer, 1, n, stdout);
 }
 
 static void finish(struct worker *worker, int status, struct tally *tally) {
@@ -153,12 +153,14 @@ static bool run_cases(const struct test_options *o, const struct case_list *list
     bool ok = workers != NULL;
     for (int i = 0; ok && i < list->count; i++) {
         struct worker *worker;
-        while (!(worker = idle_worker(workers, o->jobs))) wait_one(workers, o->jobs, tally);
+        while (!(worker = idle_worker(workers, o->jobs)))
+            wait_one(workers, o->jobs, tally);
         show_progress(tally, list->paths[i]);
         ok = start(worker, o, list->paths[i]);
         if (!ok) fprintf(stderr, "hlocc: error: no process for a case: %s\n", strerror(errno));
     }
-    while (workers && wait_one(workers, o->jobs, tally)) continue;
+    while (workers && wait_one(workers, o->jobs, tally))
+        continue;
     show_progress(tally, NULL);
     free(workers);
     return ok;
@@ -169,8 +171,8 @@ static void apply_filter(struct case_list *list, const char *filter) {
     for (int i = 0; i < list->count; i++) {
         const char *slash = strrchr(list->paths[i], '/');
         const char *last = slash ? slash + 1 : list->paths[i];
-        bool match = !filter || fnmatch(filter, list->paths[i], 0) == 0 ||
-                     fnmatch(filter, last, 0) == 0;
+        bool match =
+            !filter || fnmatch(filter, list->paths[i], 0) == 0 || fnmatch(filter, last, 0) == 0;
         if (match) {
             list->paths[kept++] = list->paths[i];
         } else {

@@ -35,6 +35,7 @@ int cmd_check(int argc, char **argv) {
     }
     if (optind == argc) return usage_error("check: which file?");
     bool ok = true;
-    for (int i = optind; i < argc; i++) ok = check_one(argv[i], quiet) && ok;
+    for (int i = optind; i < argc; i++)
+        ok = check_one(argv[i], quiet) && ok;
     return ok ? EXIT_DONE : EXIT_INPUT;
 }

@@ -22,22 +22,25 @@ static const char usage[] =
 
 enum { OPT_EMIT = OPT_OWN, OPT_SYMBOL, OPT_HEADER };
 
-static const struct option options[] = {
-    COMMON_TARGET_OPTIONS,
-    COMMON_PASS_OPTIONS,
-    COMMON_ELIDED_OPTION,
-    COMMON_HELP_OPTION,
-    {"emit", required_argument, NULL, OPT_EMIT},
-    {"symbol", required_argument, NULL, OPT_SYMBOL},
-    {"header", required_argument, NULL, OPT_HEADER},
-    {0}};
+static const struct option options[] = {COMMON_TARGET_OPTIONS,
+                                        COMMON_PASS_OPTIONS,
+                                        COMMON_ELIDED_OPTION,
+                                        COMMON_HELP_OPTION,
+                                        {"emit", required_argument, NULL, OPT_EMIT},
+                                        {"symbol", required_argument, NULL, OPT_SYMBOL},
+                                        {"header", required_argument, NULL, OPT_HEADER},
+                                        {0}};
 
 static const struct {
     const char *name, *ending;
 } kinds[] = {
-    [EMIT_HLO] = {"hlo", ".opt.hlo"}, [EMIT_LLVM_IR] = {"llvm-ir", ".ll"},
-    [EMIT_LLVM_BC] = {"llvm-bc", ".bc"}, [EMIT_ASM] = {"asm", ".s"}, [EMIT_OBJ] = {"obj", ".o"},
-    [EMIT_SHARED] = {"shared", ".so"},   [EMIT_EXE] = {"exe", ""},
+    [EMIT_HLO] = {"hlo", ".opt.hlo"},
+    [EMIT_LLVM_IR] = {"llvm-ir", ".ll"},
+    [EMIT_LLVM_BC] = {"llvm-bc", ".bc"},
+    [EMIT_ASM] = {"asm", ".s"},
+    [EMIT_OBJ] = {"obj", ".o"},
+    [EMIT_SHARED] = {"shared", ".so"},
+    [EMIT_EXE] = {"exe", ""},
 };
 
 struct compile_options {
@@ -128,12 +131,13 @@ static bool run_cc(char *const *arguments, struct fault *fault) {
         _exit(127);
     }
     int status;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
     return status == 0 || fault_set(fault, "the linker (cc) failed");
 }
 
-static bool write_driver(const struct hlo_module *module, const char *directory,
-                         const char *symbol, struct fault *fault) {
+static bool write_driver(const struct hlo_module *module, const char *directory, const char *symbol,
+                         struct fault *fault) {
     char *header = text_format("%s/program.h", directory);
     char *driver = text_format("%s/main.c", directory);
     struct output output;
@@ -179,8 +183,9 @@ static bool link_object(const struct hlo_module *module, const struct compile_op
     bool ok = file_write(path, object->data, object->size, fault) &&
               (shared || write_driver(module, directory, symbol, fault));
     if (ok) {
-        char *arguments[] = {"cc", shared ? "-shared" : "-O1", "-o", made, path, runtime, "-lm",
-                             "-lpthread", shared ? NULL : driver, NULL};
+        char *arguments[] = {
+            "cc",        shared ? "-shared" : "-O1", "-o", made, path, runtime, "-lm",
+            "-lpthread", shared ? NULL : driver,     NULL};
         if (!shared) { /* what is used must stand before what provides it */
             arguments[4] = driver;
             arguments[5] = path;
@@ -221,8 +226,8 @@ static bool write_header(const struct hlo_module *module, const char *path, cons
     return output_commit(&output, fault);
 }
 
-static bool write_code(struct program *program, const struct compile_options *o,
-                       const char *output, const char *symbol, struct fault *fault) {
+static bool write_code(struct program *program, const struct compile_options *o, const char *output,
+                       const char *symbol, struct fault *fault) {
     struct bytes bytes = {0};
     bool linked = o->kind == EMIT_SHARED || o->kind == EMIT_EXE;
     fault->text[0] = 0; /* the diagnostics say it */

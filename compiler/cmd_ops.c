@@ -51,7 +51,8 @@ int cmd_ops(int argc, char **argv) {
     }
     if (optind != argc) return usage_error("ops takes no file");
     if (markdown) printf("| operation | operands | evaluates | attributes |\n|---|---|---|---|\n");
-    for (int i = OPCODE_INVALID + 1; i < OPCODE_COUNT; i++) print_row((enum hlo_opcode)i, markdown);
+    for (int i = OPCODE_INVALID + 1; i < OPCODE_COUNT; i++)
+        print_row((enum hlo_opcode)i, markdown);
     return EXIT_DONE;
 }
 

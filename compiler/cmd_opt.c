@@ -18,21 +18,27 @@ static const char usage[] =
     "  --max-constant=N         print {...} for constants of more elements\n"
     "  --elided-constants=keep|zero|random    what stands for {...} in the input (keep)\n";
 
-enum { OPT_SHORT = OPT_OWN, OPT_NO_PERCENT, OPT_NO_OPERANDS, OPT_NO_METADATA, OPT_NO_LAYOUTS,
-       OPT_NO_CONFIG, OPT_MAX_CONSTANT };
+enum {
+    OPT_SHORT = OPT_OWN,
+    OPT_NO_PERCENT,
+    OPT_NO_OPERANDS,
+    OPT_NO_METADATA,
+    OPT_NO_LAYOUTS,
+    OPT_NO_CONFIG,
+    OPT_MAX_CONSTANT
+};
 
-static const struct option options[] = {
-    COMMON_PASS_OPTIONS,
-    COMMON_ELIDED_OPTION,
-    COMMON_HELP_OPTION,
-    {"short", no_argument, NULL, OPT_SHORT},
-    {"no-percent", no_argument, NULL, OPT_NO_PERCENT},
-    {"no-operand-shapes", no_argument, NULL, OPT_NO_OPERANDS},
-    {"no-metadata", no_argument, NULL, OPT_NO_METADATA},
-    {"no-layouts", no_argument, NULL, OPT_NO_LAYOUTS},
-    {"no-backend-config", no_argument, NULL, OPT_NO_CONFIG},
-    {"max-constant", required_argument, NULL, OPT_MAX_CONSTANT},
-    {0}};
+static const struct option options[] = {COMMON_PASS_OPTIONS,
+                                        COMMON_ELIDED_OPTION,
+                                        COMMON_HELP_OPTION,
+                                        {"short", no_argument, NULL, OPT_SHORT},
+                                        {"no-percent", no_argument, NULL, OPT_NO_PERCENT},
+                                        {"no-operand-shapes", no_argument, NULL, OPT_NO_OPERANDS},
+                                        {"no-metadata", no_argument, NULL, OPT_NO_METADATA},
+                                        {"no-layouts", no_argument, NULL, OPT_NO_LAYOUTS},
+                                        {"no-backend-config", no_argument, NULL, OPT_NO_CONFIG},
+                                        {"max-constant", required_argument, NULL, OPT_MAX_CONSTANT},
+                                        {0}};
 
 struct opt_options {
     struct common_options common;

@@ -23,23 +23,30 @@ static const char usage[] =
     "  --passes=A,B,C  --disable-pass=A  --dump-dir=DIR  --print-after=PASS|all\n"
     "  --print-before=PASS|all  --verify\n";
 
-enum { OPT_INPUTS = OPT_OWN, OPT_RANDOM, OPT_OUT, OPT_RECORD, OPT_REPEAT, OPT_JSON, OPT_STATS,
-       OPT_PARTITIONS };
+enum {
+    OPT_INPUTS = OPT_OWN,
+    OPT_RANDOM,
+    OPT_OUT,
+    OPT_RECORD,
+    OPT_REPEAT,
+    OPT_JSON,
+    OPT_STATS,
+    OPT_PARTITIONS
+};
 
-static const struct option options[] = {
-    COMMON_TARGET_OPTIONS,
-    COMMON_PASS_OPTIONS,
-    COMMON_ELIDED_OPTION,
-    COMMON_HELP_OPTION,
-    {"inputs", required_argument, NULL, OPT_INPUTS},
-    {"random", required_argument, NULL, OPT_RANDOM},
-    {"out", required_argument, NULL, OPT_OUT},
-    {"record", required_argument, NULL, OPT_RECORD},
-    {"repeat", required_argument, NULL, OPT_REPEAT},
-    {"json", no_argument, NULL, OPT_JSON},
-    {"stats", no_argument, NULL, OPT_STATS},
-    {"partitions", required_argument, NULL, OPT_PARTITIONS},
-    {0}};
+static const struct option options[] = {COMMON_TARGET_OPTIONS,
+                                        COMMON_PASS_OPTIONS,
+                                        COMMON_ELIDED_OPTION,
+                                        COMMON_HELP_OPTION,
+                                        {"inputs", required_argument, NULL, OPT_INPUTS},
+                                        {"random", required_argument, NULL, OPT_RANDOM},
+                                        {"out", required_argument, NULL, OPT_OUT},
+                                        {"record", required_argument, NULL, OPT_RECORD},
+                                        {"repeat", required_argument, NULL, OPT_REPEAT},
+                                        {"json", no_argument, NULL, OPT_JSON},
+                                        {"stats", no_argument, NULL, OPT_STATS},
+                                        {"partitions", required_argument, NULL, OPT_PARTITIONS},
+                                        {0}};
 
 struct run_options {
     struct common_options common;
@@ -113,8 +120,10 @@ static struct literal **make_inputs(const struct run_options *o, const struct hl
                                     int *count) {
     int wanted = module_flat_parameters(module);
     if (!o->inputs && !o->random && o->nfiles != wanted) {
-        fprintf(stderr, "hlocc: error: the program has %d inputs, %d files are given "
-                        "(--random=SEED draws them)\n", wanted, o->nfiles);
+        fprintf(stderr,
+                "hlocc: error: the program has %d inputs, %d files are given "
+                "(--random=SEED draws them)\n",
+                wanted, o->nfiles);
         return NULL;
     }
     struct literal **flat = calloc((size_t)wanted + 1, sizeof *flat);
@@ -153,7 +162,8 @@ static bool write_results(const char *directory, const struct literal *result) {
     int count = shape_array_leaves(result->shape);
     const struct literal **leaves = calloc((size_t)count + 1, sizeof *leaves);
     if (!leaves) return false;
-    for (int i = 0; i < count; i++) leaves[i] = literal_array_leaf(result, i);
+    for (int i = 0; i < count; i++)
+        leaves[i] = literal_array_leaf(result, i);
     bool ok = write_arrays(directory, "out", leaves, count);
     free(leaves);
     return ok;
@@ -242,7 +252,8 @@ static bool run_prepared(const struct run_options *o, struct program *program,
     struct target_program *target =
         target_prepare(program->module, &o->common.target, &program->diag);
     times->compile = clock_seconds() - start;
-    struct literal *result = target ? run_all(target, args, o->repeat, times, &program->diag) : NULL;
+    struct literal *result =
+        target ? run_all(target, args, o->repeat, times, &program->diag) : NULL;
     program_report(program);
     bool ok = result != NULL;
     if (ok) report_times(o, times);
@@ -252,7 +263,8 @@ static bool run_prepared(const struct run_options *o, struct program *program,
     if (ok && !o->out && !o->json && !o->record) print_results(result);
     literal_unref(result);
     target_free(target);
-    for (int i = 0; i < nargs; i++) literal_unref(args[i]);
+    for (int i = 0; i < nargs; i++)
+        literal_unref(args[i]);
     free(args);
     free(text);
     return ok;
@@ -265,7 +277,8 @@ static bool run_program(const struct run_options *o, struct program *program) {
     struct run_times times = {.runs = calloc((size_t)o->repeat, sizeof(double))};
     bool ok = flat && times.runs;
     if (ok) {
-        for (int i = 0; i < count; i++) literal_ref(flat[i]);
+        for (int i = 0; i < count; i++)
+            literal_ref(flat[i]);
         ok = run_prepared(o, program, flat, count, &times);
     }
     literals_free(flat, count);

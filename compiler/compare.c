@@ -12,9 +12,13 @@ double compare_default_tolerance(enum element_type type) {
     return type == TYPE_F32 || type == TYPE_C64 ? 1e-5 : 1e-2;
 }
 
-static double magnitude(const double v[2]) { return hypot(v[0], v[1]); }
+static double magnitude(const double v[2]) {
+    return hypot(v[0], v[1]);
+}
 
-static bool any_nan(const double v[2]) { return isnan(v[0]) || isnan(v[1]); }
+static bool any_nan(const double v[2]) {
+    return isnan(v[0]) || isnan(v[1]);
+}
 
 /* The error of one element and INFINITY where no tolerance can excuse it. */
 static double element_error(const double got[2], const double want[2]) {
@@ -37,7 +41,8 @@ static void describe(char *text, size_t size, const struct literal *literal, int
         snprintf(text, size, "(%.9g, %.9g)", v[0], v[1]);
         break;
     case KIND_FLOAT:
-        snprintf(text, size, info->bits > 32 ? "%.17g" : "%.9g", literal_get_double(literal, index));
+        snprintf(text, size, info->bits > 32 ? "%.17g" : "%.9g",
+                 literal_get_double(literal, index));
         break;
     case KIND_UNSIGNED:
         snprintf(text, size, "%" PRIu64, (uint64_t)literal_get_int(literal, index));
@@ -69,8 +74,8 @@ static void compare_floats(struct comparison *result, const struct literal *got,
         if (error == 0 || error <= allowed) continue;
         double excess = allowed > 0 ? error / allowed : INFINITY;
         if (!result->equal && !(excess > result->excess)) continue;
-        *result = (struct comparison){.index = i, .excess = excess, .error = error,
-                                      .allowed = allowed};
+        *result =
+            (struct comparison){.index = i, .excess = excess, .error = error, .allowed = allowed};
     }
 }
 

@@ -6,8 +6,8 @@
 
 struct comparison {
     bool equal;
-    int64_t index;    /* the worst element, row-major */
-    double excess;    /* its error over the allowed one; infinity where no error is allowed */
+    int64_t index; /* the worst element, row-major */
+    double excess; /* its error over the allowed one; infinity where no error is allowed */
     double error, allowed;
     char got[64], want[64];
 };

@@ -35,7 +35,8 @@ static void write_array(FILE *out, const char *what, int index, const struct sha
 
 /* A module's name may hold anything, `*` and `/` too. */
 static void write_comment_text(FILE *out, const char *text) {
-    for (; *text; text++) fputc(isalnum((unsigned char)*text) || strchr("_.-", *text) ? *text : '?', out);
+    for (; *text; text++)
+        fputc(isalnum((unsigned char)*text) || strchr("_.-", *text) ? *text : '?', out);
 }
 
 void header_write(FILE *out, const struct hlo_module *module, const char *symbol) {
@@ -56,8 +57,9 @@ void header_write(FILE *out, const struct hlo_module *module, const char *symbol
     fprintf(out, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
     fprintf(out, "enum { %s_input_count = %d, %s_output_count = %d };\n\n", symbol, inputs, symbol,
             outputs);
-    fprintf(out, "/* 0, or an error code. `workspace`: %s_workspace_size bytes, aligned to 64; calls\n"
-                 " * with different workspaces may run at once. */\n",
+    fprintf(out,
+            "/* 0, or an error code. `workspace`: %s_workspace_size bytes, aligned to 64; calls\n"
+            " * with different workspaces may run at once. */\n",
             symbol);
     fprintf(out, "int %s(const void *const *inputs, void *const *outputs, void *workspace);\n",
             symbol);
@@ -90,23 +92,28 @@ static const char driver_body[] =
     "    char text[65536], want[1024];\n"
     "    FILE *file = fopen(path, \"rb\");\n"
     "    if (!file) fail(path, \"cannot be opened\");\n"
-    "    if (fread(head, 1, 10, file) != 10 || memcmp(head, \"\\x93NUMPY\", 6)) fail(path, \"is no .npy file\");\n"
+    "    if (fread(head, 1, 10, file) != 10 || memcmp(head, \"\\x93NUMPY\", 6)) fail(path, \"is no "
+    ".npy file\");\n"
     "    size_t size = head[8] + 256u * head[9];\n"
-    "    if (head[6] != 1 || size >= sizeof text || fread(text, 1, size, file) != size) fail(path, \"is no version 1 .npy file\");\n"
+    "    if (head[6] != 1 || size >= sizeof text || fread(text, 1, size, file) != size) fail(path, "
+    "\"is no version 1 .npy file\");\n"
     "    text[size] = 0;\n"
     "    snprintf(want, sizeof want, \"'descr': '%s'\", array->type);\n"
     "    if (!strstr(text, want)) fail(path, \"has another element type\");\n"
-    "    if (array->bytes && !strstr(text, \"'fortran_order': False\")) fail(path, \"is not row-major\");\n"
+    "    if (array->bytes && !strstr(text, \"'fortran_order': False\")) fail(path, \"is not "
+    "row-major\");\n"
     "    snprintf(want, sizeof want, \"'shape': (%s)\", array->shape);\n"
     "    if (!strstr(text, want)) fail(path, \"has another shape\");\n"
     "    char *data = allocate(array->bytes);\n"
-    "    if (fread(data, 1, (size_t)array->bytes, file) != (size_t)array->bytes) fail(path, \"is truncated\");\n"
+    "    if (fread(data, 1, (size_t)array->bytes, file) != (size_t)array->bytes) fail(path, \"is "
+    "truncated\");\n"
     "    fclose(file);\n"
     "    return data;\n"
     "}\n\n"
     "static void write_array(const char *path, const struct array *array, const void *data) {\n"
     "    char text[2048];\n"
-    "    int n = snprintf(text, sizeof text, \"{'descr': '%s', 'fortran_order': False, 'shape': (%s), }\", array->type, array->shape);\n"
+    "    int n = snprintf(text, sizeof text, \"{'descr': '%s', 'fortran_order': False, 'shape': "
+    "(%s), }\", array->type, array->shape);\n"
     "    int size = (n + 11 + 63) / 64 * 64 - 10;\n"
     "    unsigned char head[10] = \"\\x93NUMPY\\1\";\n"
     "    head[7] = 0;\n"
@@ -143,22 +150,27 @@ void driver_write(FILE *out, const struct hlo_module *module, const char *symbol
     int outputs = shape_array_leaves(result);
     fprintf(out, "%s#include \"%s\"\n\nstatic const struct array arrays_in[] = {\n", driver_head,
             header);
-    for (int i = 0; i < inputs; i++) write_table_row(out, module_flat_parameter(module, i));
+    for (int i = 0; i < inputs; i++)
+        write_table_row(out, module_flat_parameter(module, i));
     fprintf(out, "    {0, \"\", \"\"}};\nstatic const struct array arrays_out[] = {\n");
-    for (int i = 0; i < outputs; i++) write_table_row(out, shape_array_leaf(result, i));
+    for (int i = 0; i < outputs; i++)
+        write_table_row(out, shape_array_leaf(result, i));
     fprintf(out, "    {0, \"\", \"\"}};\n\n%s", driver_body);
-    fprintf(out,
-            "int main(int argc, char **argv) {\n"
-            "    enum { IN = %d, OUT = %d };\n"
-            "    const void *in[IN + 1];\n    void *out[OUT + 1];\n"
-            "    if (argc != 1 + IN + OUT) {\n"
-            "        fprintf(stderr, \"usage: %%s IN.npy... OUT.npy...   (%%d inputs, %%d outputs)\\n\", argv[0], IN, OUT);\n"
-            "        return 2;\n    }\n"
-            "    for (int i = 0; i < IN; i++) in[i] = read_array(argv[1 + i], &arrays_in[i]);\n"
-            "    for (int i = 0; i < OUT; i++) out[i] = allocate(arrays_out[i].bytes);\n"
-            "    int status = %s(in, out, allocate((long long)%s_workspace_size));\n"
-            "    if (status) {\n        fprintf(stderr, \"error %%d\\n\", status);\n        return 1;\n    }\n"
-            "    for (int i = 0; i < OUT; i++) write_array(argv[1 + IN + i], &arrays_out[i], out[i]);\n"
-            "    return 0;\n}\n",
-            inputs, outputs, symbol, symbol);
+    fprintf(
+        out,
+        "int main(int argc, char **argv) {\n"
+        "    enum { IN = %d, OUT = %d };\n"
+        "    const void *in[IN + 1];\n    void *out[OUT + 1];\n"
+        "    if (argc != 1 + IN + OUT) {\n"
+        "        fprintf(stderr, \"usage: %%s IN.npy... OUT.npy...   (%%d inputs, %%d "
+        "outputs)\\n\", argv[0], IN, OUT);\n"
+        "        return 2;\n    }\n"
+        "    for (int i = 0; i < IN; i++) in[i] = read_array(argv[1 + i], &arrays_in[i]);\n"
+        "    for (int i = 0; i < OUT; i++) out[i] = allocate(arrays_out[i].bytes);\n"
+        "    int status = %s(in, out, allocate((long long)%s_workspace_size));\n"
+        "    if (status) {\n        fprintf(stderr, \"error %%d\\n\", status);\n        return "
+        "1;\n    }\n"
+        "    for (int i = 0; i < OUT; i++) write_array(argv[1 + IN + i], &arrays_out[i], out[i]);\n"
+        "    return 0;\n}\n",
+        inputs, outputs, symbol, symbol);
 }

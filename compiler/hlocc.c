@@ -20,7 +20,9 @@ struct hlocc_program {
     struct target_program *prepared;
 };
 
-const char *hlocc_version(void) { return HLOCC_VERSION; }
+const char *hlocc_version(void) {
+    return HLOCC_VERSION;
+}
 
 /* Hands the diagnostics over as text, and empties them. */
 static void take_messages(struct diag *diag, char **messages) {
@@ -65,7 +67,9 @@ void hlocc_free(struct hlocc_program *program) {
     free(program);
 }
 
-int hlocc_input_count(const struct hlocc_program *program) { return program->ninputs; }
+int hlocc_input_count(const struct hlocc_program *program) {
+    return program->ninputs;
+}
 
 int hlocc_output_count(const struct hlocc_program *program) {
     return shape_array_leaves(program->result);

@@ -24,12 +24,11 @@ struct hlocc_array_type {
 
 const char *hlocc_version(void);
 
-/* Where a function takes `messages` and it is not NULL, *messages becomes the diagnostics as text in
- * malloc memory, for the caller to free, or NULL where there is nothing to say. */
+/* Where a function takes `messages` and it is not NULL, *messages becomes the diagnostics as text
+ * in malloc memory, for the caller to free, or NULL where there is nothing to say. */
 
 /* Parses and verifies; NULL where the text has errors. `name` stands before the messages. */
-struct hlocc_program *hlocc_parse(const char *name, const char *text, size_t size,
-                                  char **messages);
+struct hlocc_program *hlocc_parse(const char *name, const char *text, size_t size, char **messages);
 void hlocc_free(struct hlocc_program *program); /* NULL is fine */
 
 /* Flat: one array a leaf of the parameters and of the result, in order. */

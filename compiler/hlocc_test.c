@@ -40,7 +40,8 @@ static void run_once(void) {
     void *outputs[] = {y, m};
     assert_int_equal(hlocc_run(program, inputs, outputs, &messages), 0);
     assert_memory_equal(m, n, sizeof n);
-    for (int i = 0; i < 4; i++) assert_true(y[i] == 10 * x[i]);
+    for (int i = 0; i < 4; i++)
+        assert_true(y[i] == 10 * x[i]);
     hlocc_free(program);
 }
 
@@ -51,15 +52,18 @@ static void test_runs(void **state) {
 
 static void *run_many(void *ignored) {
     (void)ignored;
-    for (int i = 0; i < 50; i++) run_once();
+    for (int i = 0; i < 50; i++)
+        run_once();
     return NULL;
 }
 
 static void test_twice_at_once(void **state) {
     (void)state;
     pthread_t threads[2];
-    for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, run_many, NULL);
-    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, run_many, NULL);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
 }
 
 static void test_errors_are_values(void **state) {

@@ -65,7 +65,8 @@ static void fill_array(struct literal *literal, uint64_t key) {
         case KIND_PRED: literal_set_int(literal, i, (int64_t)(bits >> 63)); break;
         default: {
             int width = info->bits - (info->kind == KIND_SIGNED);
-            literal_set_int(literal, i, (int64_t)(bits >> 61) & ((1 << (width < 3 ? width : 3)) - 1));
+            literal_set_int(literal, i,
+                            (int64_t)(bits >> 61) & ((1 << (width < 3 ? width : 3)) - 1));
         }
         }
     }
@@ -112,7 +113,8 @@ bool program_fill_elided(struct program *program, enum elided_policy policy) {
 int shape_array_leaves(const struct shape *shape) {
     if (!shape_is_tuple(shape)) return shape_is_array(shape);
     int count = 0;
-    for (int i = 0; i < shape->ntuple; i++) count += shape_array_leaves(shape->tuple[i]);
+    for (int i = 0; i < shape->ntuple; i++)
+        count += shape_array_leaves(shape->tuple[i]);
     return count;
 }
 
@@ -176,7 +178,8 @@ struct literal **module_arguments(const struct hlo_module *module, struct litera
 
 void literals_free(struct literal **literals, int count) {
     if (!literals) return;
-    for (int i = 0; i < count; i++) literal_unref(literals[i]);
+    for (int i = 0; i < count; i++)
+        literal_unref(literals[i]);
     free(literals);
 }
 

@@ -7,7 +7,8 @@
 static void crashed(int number) {
     static const char text[] =
         "hlocc: internal error: the compiler itself failed, which no input should make it do.\n"
-        "Please report it with the command line, the input file and the output of `hlocc --version`.\n";
+        "Please report it with the command line, the input file and the output of `hlocc "
+        "--version`.\n";
     (void)number;
     ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
     (void)written;

@@ -13,7 +13,8 @@ struct cursor {
 };
 
 static void skip_space(struct cursor *c) {
-    while (c->at < c->end && (*c->at == ' ' || *c->at == '\n' || *c->at == '\t')) c->at++;
+    while (c->at < c->end && (*c->at == ' ' || *c->at == '\n' || *c->at == '\t'))
+        c->at++;
 }
 
 static bool take(struct cursor *c, char wanted) {
@@ -159,8 +160,7 @@ static char kind_of(enum element_type type) {
     case KIND_PRED: return 'b';
     case KIND_SIGNED: return info->bits < 8 ? 'V' : 'i';
     case KIND_UNSIGNED: return info->bits < 8 ? 'V' : 'u';
-    case KIND_FLOAT:
-        return type == TYPE_F16 || type == TYPE_F32 || type == TYPE_F64 ? 'f' : 'V';
+    case KIND_FLOAT: return type == TYPE_F16 || type == TYPE_F32 || type == TYPE_F64 ? 'f' : 'V';
     case KIND_COMPLEX: return 'c';
     default: return 0;
     }
@@ -194,7 +194,8 @@ static bool header_matches(const struct npy_header *header, const struct shape *
                          header->kind, header->size, element_type_name(shape->type), want);
     }
     bool same = header->rank == shape->rank;
-    for (int i = 0; same && i < shape->rank; i++) same = header->dims[i] == shape->dims[i];
+    for (int i = 0; same && i < shape->rank; i++)
+        same = header->dims[i] == shape->dims[i];
     if (!same) {
         return fault_set(fault, "has shape [%s], the program wants %s[%s]", got,
                          element_type_name(shape->type), want);
@@ -232,13 +233,15 @@ static void normalise(struct literal *literal) {
     const struct element_type_info *info = element_type_info(literal->shape->type);
     uint8_t *data = literal->data;
     if (info->kind == KIND_PRED) {
-        for (size_t i = 0; i < literal->size; i++) data[i] = data[i] != 0;
+        for (size_t i = 0; i < literal->size; i++)
+            data[i] = data[i] != 0;
     } else if (info->bits < 8 && (info->kind == KIND_SIGNED || info->kind == KIND_UNSIGNED)) {
         for (size_t i = 0; i < literal->size; i++) {
             data[i] = (uint8_t)number_wrap(literal->shape->type, (int8_t)data[i]);
         }
     } else if (info->bits < 8) {
-        for (size_t i = 0; i < literal->size; i++) data[i] &= (uint8_t)((1 << info->bits) - 1);
+        for (size_t i = 0; i < literal->size; i++)
+            data[i] &= (uint8_t)((1 << info->bits) - 1);
     }
 }
 

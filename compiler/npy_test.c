@@ -16,7 +16,9 @@ struct fixture {
     struct shape_table *shapes;
 };
 
-static struct shape_table *shapes(void **state) { return ((struct fixture *)*state)->shapes; }
+static struct shape_table *shapes(void **state) {
+    return ((struct fixture *)*state)->shapes;
+}
 
 /* A version 1 file around the header text and data. */
 static struct bytes make_file(const char *header, const void *data, size_t size) {
@@ -59,8 +61,8 @@ static void test_every_prefix_is_refused(void **state) {
     int64_t dims[] = {2};
     const struct shape *shape = shape_array(shapes(state), TYPE_F32, 1, dims);
     float data[] = {1, 2};
-    struct bytes file = make_file("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n",
-                                  data, sizeof data);
+    struct bytes file =
+        make_file("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n", data, sizeof data);
     for (size_t size = 0; size < file.size; size++) {
         struct fault fault;
         uint8_t *exact = malloc(size ? size : 1); /* so that a sanitizer sees reads past it */
@@ -103,7 +105,8 @@ static void test_round_trip(void **state) {
         for (int rank = 0; rank <= 3; rank++) {
             const struct shape *shape = shape_array(shapes(state), types[i], rank, dims);
             struct literal *literal = literal_new(shape);
-            for (int64_t n = 0; n < shape->count; n++) literal_set_int(literal, n, n % 2);
+            for (int64_t n = 0; n < shape->count; n++)
+                literal_set_int(literal, n, n % 2);
             char path[] = "/tmp/npy_test_XXXXXX";
             close(mkstemp(path));
             struct fault fault = {""};
@@ -139,7 +142,7 @@ static void test_comparison(void **state) {
     assert_int_equal(expected, close_enough(state, 2, (float[]){g0, g1}, (float[]){w0, w1}))
     CLOSE(true, 1, 100, 1.000009f, 100);
     CLOSE(false, 1, 100, 1.00002f, 100);
-    CLOSE(true, 0.000009f, 1, 0, 1);      /* against 1, the largest */
+    CLOSE(true, 0.000009f, 1, 0, 1);       /* against 1, the largest */
     CLOSE(false, 0.00009f, 0.1f, 0, 0.1f); /* small arrays get no slack */
     CLOSE(true, 9e-7f, 0, 0, 0);
     CLOSE(false, 2e-6f, 0, 0, 0);

@@ -53,9 +53,9 @@ static void after_pass(void *user, const char *pass, int number, bool changed,
 bool pipeline_run(struct hlo_module *module, const struct pipeline_options *options,
                   enum pass_target target, int level, struct diag *diag) {
     int count;
-    const enum pass_id *passes =
-        options->passes ? pass_list_parse(module->arena, options->passes, &count, diag)
-                        : pass_pipeline(target, level, &count);
+    const enum pass_id *passes = options->passes
+                                     ? pass_list_parse(module->arena, options->passes, &count, diag)
+                                     : pass_pipeline(target, level, &count);
     if (!passes) return diag->errors == 0;
     struct watcher watcher = {options, diag};
     if (options->dump_dir) {

@@ -27,7 +27,9 @@ int target_from_name(const char *name) {
     return -1;
 }
 
-const char *target_name(enum target_kind kind) { return names[kind]; }
+const char *target_name(enum target_kind kind) {
+    return names[kind];
+}
 
 bool target_optimise(struct hlo_module *module, const struct target_options *options,
                      struct diag *diag) {
@@ -70,8 +72,7 @@ struct literal *target_run(struct target_program *program, struct literal *const
 }
 
 bool target_emit(struct hlo_module *module, const struct target_options *options,
-                 enum emit_kind kind, const char *symbol, struct bytes *bytes,
-                 struct diag *diag) {
+                 enum emit_kind kind, const char *symbol, struct bytes *bytes, struct diag *diag) {
 #ifdef HAVE_CPU
     return cpu_emit(module, options, kind, symbol, bytes, diag);
 #else

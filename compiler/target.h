@@ -38,11 +38,10 @@ void target_free(struct target_program *program); /* NULL is fine */
 
 enum emit_kind { EMIT_HLO, EMIT_LLVM_IR, EMIT_LLVM_BC, EMIT_ASM, EMIT_OBJ, EMIT_SHARED, EMIT_EXE };
 
-/* Code of the module (which has been through target_optimise) under the C name `symbol`; kinds up to
- * EMIT_OBJ. The bytes are malloc memory. False with errors in diag. */
+/* Code of the module (which has been through target_optimise) under the C name `symbol`; kinds up
+ * to EMIT_OBJ. The bytes are malloc memory. False with errors in diag. */
 bool target_emit(struct hlo_module *module, const struct target_options *options,
-                 enum emit_kind kind, const char *symbol, struct bytes *bytes,
-                 struct diag *diag);
+                 enum emit_kind kind, const char *symbol, struct bytes *bytes, struct diag *diag);
 
 /* -1 where the word names no target of this build. */
 int target_from_name(const char *name);

@@ -11,23 +11,24 @@ struct cpu_session {
     void *workspace;
 };
 
-static struct cpu_options cpu_options_of(const struct target_options *options,
-                                         const char *symbol) {
+static struct cpu_options cpu_options_of(const struct target_options *options, const char *symbol) {
     return (struct cpu_options){.opt_level = options->opt_level,
                                 .mcpu = options->mcpu,
                                 .symbol = symbol,
                                 .max_threads = options->threads};
 }
 
-struct cpu_session *cpu_session_new(struct hlo_module *module,
-                                    const struct target_options *options, struct diag *diag) {
+struct cpu_session *cpu_session_new(struct hlo_module *module, const struct target_options *options,
+                                    struct diag *diag) {
     struct cpu_options cpu = cpu_options_of(options, "hlocc_entry");
     struct cpu_code code;
     if (!cpu_compile(module, &cpu, CPU_OBJ, &code, diag)) return NULL;
     struct cpu_session *session = calloc(1, sizeof *session);
     void *workspace = aligned_alloc(64, code.workspace_size + 64);
-    if (session && workspace) session->jit = cpu_jit_new(&code, cpu.symbol, diag);
-    else diag_error(diag, (struct src_loc){0}, "out of memory");
+    if (session && workspace)
+        session->jit = cpu_jit_new(&code, cpu.symbol, diag);
+    else
+        diag_error(diag, (struct src_loc){0}, "out of memory");
     free(code.data);
     if (!session || !session->jit) {
         free(session);
@@ -46,7 +47,8 @@ static int gather_leaves(const struct literal *literal, void **to) {
         return 1;
     }
     int n = 0;
-    for (int i = 0; i < literal->shape->ntuple; i++) n += gather_leaves(literal->elements[i], to + n);
+    for (int i = 0; i < literal->shape->ntuple; i++)
+        n += gather_leaves(literal->elements[i], to + n);
     return n;
 }
 
@@ -54,13 +56,15 @@ struct literal *cpu_session_run(struct cpu_session *session, struct literal *con
                                 struct diag *diag) {
     const struct hlo_computation *entry = session->module->entry;
     int count = 0, at = 0;
-    for (int i = 0; i < entry->nparameters; i++) count += entry->parameters[i]->shape->nleaves;
+    for (int i = 0; i < entry->nparameters; i++)
+        count += entry->parameters[i]->shape->nleaves;
     struct literal *result = literal_new(entry->root->shape);
     void **inputs = calloc((size_t)count + 1, sizeof *inputs);
     void **outputs = calloc((size_t)entry->root->shape->nleaves + 1, sizeof *outputs);
     int status = 1;
     if (result && inputs && outputs) {
-        for (int i = 0; i < entry->nparameters; i++) at += gather_leaves(args[i], inputs + at);
+        for (int i = 0; i < entry->nparameters; i++)
+            at += gather_leaves(args[i], inputs + at);
         gather_leaves(result, outputs);
         status = session->entry((const void *const *)inputs, outputs, session->workspace);
     }
@@ -79,8 +83,8 @@ void cpu_session_free(struct cpu_session *session) {
     free(session);
 }
 
-bool cpu_emit(struct hlo_module *module, const struct target_options *options,
-              enum emit_kind kind, const char *symbol, struct bytes *bytes, struct diag *diag) {
+bool cpu_emit(struct hlo_module *module, const struct target_options *options, enum emit_kind kind,
+              const char *symbol, struct bytes *bytes, struct diag *diag) {
     struct cpu_options cpu = cpu_options_of(options, symbol);
     struct cpu_code code;
     enum cpu_output output = kind == EMIT_LLVM_IR   ? CPU_LLVM_IR

@@ -7,12 +7,12 @@
 struct cpu_session;
 
 /* NULL or false with errors in diag. The module must outlive the session. */
-struct cpu_session *cpu_session_new(struct hlo_module *module,
-                                    const struct target_options *options, struct diag *diag);
+struct cpu_session *cpu_session_new(struct hlo_module *module, const struct target_options *options,
+                                    struct diag *diag);
 struct literal *cpu_session_run(struct cpu_session *session, struct literal *const *args,
                                 struct diag *diag);
 void cpu_session_free(struct cpu_session *session); /* NULL is fine */
-bool cpu_emit(struct hlo_module *module, const struct target_options *options,
-              enum emit_kind kind, const char *symbol, struct bytes *bytes, struct diag *diag);
+bool cpu_emit(struct hlo_module *module, const struct target_options *options, enum emit_kind kind,
+              const char *symbol, struct bytes *bytes, struct diag *diag);
 
 #endif

@@ -122,7 +122,9 @@ char *arena_printf(struct arena *arena, const char *format, ...) {
     return result;
 }
 
-size_t arena_used(const struct arena *arena) { return arena->used; }
+size_t arena_used(const struct arena *arena) {
+    return arena->used;
+}
 
 void *arena_grow(struct arena *arena, void *array, int *capacity, int needed, size_t size) {
     if (needed <= *capacity) return array;

@@ -12,7 +12,8 @@ struct arena;
 struct arena *arena_new(void);
 /* Drops one reference; the last one frees everything. NULL is fine. */
 void arena_free(struct arena *arena);
-/* `arena` keeps `other` alive until it is freed itself: for values of one that refer to the other. */
+/* `arena` keeps `other` alive until it is freed itself: for values of one that refer to the other.
+ */
 void arena_keep(struct arena *arena, struct arena *other);
 
 /* `size` zeroed bytes, aligned to 16. Never NULL. Sizes that come from input must have been checked

@@ -25,8 +25,7 @@ static void join_lines(char *text) {
 }
 
 /* Takes over `text`. Where memory is short the message is lost and its count is kept. */
-static void append(struct diag *diag, enum diag_severity severity, struct src_loc loc,
-                   char *text) {
+static void append(struct diag *diag, enum diag_severity severity, struct src_loc loc, char *text) {
     if (!text) return;
     if (diag->count == diag->capacity) {
         int capacity = diag->capacity ? 2 * diag->capacity : 8;
@@ -86,8 +85,7 @@ void diag_note(struct diag *diag, struct src_loc loc, const char *format, ...) {
 }
 
 static const char *opcode_text(const struct hlo_instr *instr) {
-    return opcode_name(instr->async_opcode != OPCODE_INVALID ? instr->async_opcode
-                                                             : instr->opcode);
+    return opcode_name(instr->async_opcode != OPCODE_INVALID ? instr->async_opcode : instr->opcode);
 }
 
 static void note_origin(struct diag *diag, const struct hlo_instr *instr) {
@@ -108,8 +106,8 @@ void diag_instr_error(struct diag *diag, const struct hlo_instr *instr, const ch
     va_start(args, format);
     char *text = format_text(format, args);
     va_end(args);
-    diag_error(diag, instr->loc, "%s (%s): %s", instr->name ? instr->name : "?",
-               opcode_text(instr), text ? text : "out of memory");
+    diag_error(diag, instr->loc, "%s (%s): %s", instr->name ? instr->name : "?", opcode_text(instr),
+               text ? text : "out of memory");
     free(text);
     note_origin(diag, instr);
 }
@@ -121,11 +119,11 @@ enum { SHOWN_BEFORE = 60, SHOWN_AFTER = 60 };
 /* Bytes of the UTF-8 sequence at `text`, or 0 where there is no well-formed one. */
 static size_t utf8_length(const unsigned char *text, size_t size) {
     unsigned char lead = text[0];
-    size_t length = lead < 0x80        ? 1
-                    : lead >> 5 == 6   ? 2
-                    : lead >> 4 == 14  ? 3
-                    : lead >> 3 == 30  ? 4
-                                       : 0;
+    size_t length = lead < 0x80       ? 1
+                    : lead >> 5 == 6  ? 2
+                    : lead >> 4 == 14 ? 3
+                    : lead >> 3 == 30 ? 4
+                                      : 0;
     if (length == 0 || length > size || lead == 0xc0 || lead == 0xc1 || lead > 0xf4) return 0;
     for (size_t i = 1; i < length; i++)
         if (text[i] >> 6 != 2) return 0;
@@ -165,8 +163,10 @@ static const char *line_end(const char *at, const char *end, const char **next) 
     const char *stop = feed ? feed : end;
     const char *back = memchr(at, '\r', (size_t)(stop - at));
     if (back) stop = back;
-    if (stop == end) *next = NULL;
-    else *next = back && back + 1 < end && back[1] == '\n' ? stop + 2 : stop + 1;
+    if (stop == end)
+        *next = NULL;
+    else
+        *next = back && back + 1 < end && back[1] == '\n' ? stop + 2 : stop + 1;
     return stop;
 }
 

@@ -31,8 +31,8 @@ struct diag {
     size_t source_size;
     struct diag_message *messages;
     int count, capacity;
-    int errors;   /* all that were reported, kept or not */
-    int warnings; /* likewise */
+    int errors;    /* all that were reported, kept or not */
+    int warnings;  /* likewise */
     bool dropping; /* the last message was only counted: so are its notes */
 };
 

@@ -138,20 +138,17 @@ static eval_fn *const handlers[OPCODE_COUNT] = {
     [OP_ASYNC_DONE] = eval_async_done,
 };
 
-eval_fn *eval_handler(enum hlo_opcode opcode)
-{
+eval_fn *eval_handler(enum hlo_opcode opcode) {
     return opcode > OPCODE_INVALID && opcode < OPCODE_COUNT ? handlers[opcode] : NULL;
 }
 
-bool opcode_has_evaluation(enum hlo_opcode opcode)
-{
+bool opcode_has_evaluation(enum hlo_opcode opcode) {
     return opcode == OP_PARAMETER || eval_handler(opcode) != NULL;
 }
 
 /* ---- errors, limits, memory ---- */
 
-struct literal *eval_error(struct eval *e, const struct hlo_instr *instr, const char *format, ...)
-{
+struct literal *eval_error(struct eval *e, const struct hlo_instr *instr, const char *format, ...) {
     char text[512];
     va_list list;
 
@@ -162,12 +159,10 @@ struct literal *eval_error(struct eval *e, const struct hlo_instr *instr, const 
     return NULL;
 }
 
-bool eval_charge(struct eval *e, const struct hlo_instr *instr, int64_t n)
-{
+bool eval_charge(struct eval *e, const struct hlo_instr *instr, int64_t n) {
     int64_t limit = e->options->max_steps;
 
-    if (n < 0 || __builtin_add_overflow(e->steps, n, &e->steps))
-        e->steps = INT64_MAX;
+    if (n < 0 || __builtin_add_overflow(e->steps, n, &e->steps)) e->steps = INT64_MAX;
     if (limit > 0 && e->steps > limit) {
         eval_error(e, instr, "evaluation takes more than %lld steps", (long long)limit);
         return false;
@@ -179,12 +174,10 @@ bool eval_charge(struct eval *e, const struct hlo_instr *instr, int64_t n)
     return true;
 }
 
-static bool account(struct eval *e, const struct hlo_instr *instr, const struct shape *shape)
-{
+static bool account(struct eval *e, const struct hlo_instr *instr, const struct shape *shape) {
     int64_t bytes = shape_is_tuple(shape) ? 0 : shape->bytes;
 
-    if (!eval_charge(e, instr, shape->count > 0 ? shape->count : 1))
-        return false;
+    if (!eval_charge(e, instr, shape->count > 0 ? shape->count : 1)) return false;
     if (bytes > e->max_bytes - e->live_bytes) {
         eval_error(e, instr, "values alive at once would take more than %lld bytes",
                    (long long)e->max_bytes);
@@ -195,17 +188,13 @@ static bool account(struct eval *e, const struct hlo_instr *instr, const struct 
 }
 
 static struct literal *check_memory(struct eval *e, const struct hlo_instr *instr,
-                                    const struct shape *shape, struct literal *literal)
-{
-    if (literal)
-        return literal;
+                                    const struct shape *shape, struct literal *literal) {
+    if (literal) return literal;
     e->live_bytes -= shape_is_tuple(shape) ? 0 : shape->bytes;
-    return eval_error(e, instr, "out of memory for a value of %lld bytes",
-                      (long long)shape->bytes);
+    return eval_error(e, instr, "out of memory for a value of %lld bytes", (long long)shape->bytes);
 }
 
-static bool is_concrete(struct eval *e, const struct hlo_instr *instr, const struct shape *shape)
-{
+static bool is_concrete(struct eval *e, const struct hlo_instr *instr, const struct shape *shape) {
     for (int i = 0; i < shape->rank; i++)
         if (shape->dims[i] < 0) {
             eval_error(e, instr, "a dimension of unbounded size cannot be evaluated");
@@ -214,48 +203,40 @@ static bool is_concrete(struct eval *e, const struct hlo_instr *instr, const str
     return true;
 }
 
-struct literal *eval_new(struct eval *e, const struct hlo_instr *instr, const struct shape *shape)
-{
+struct literal *eval_new(struct eval *e, const struct hlo_instr *instr, const struct shape *shape) {
     struct literal *literal;
     const struct shape *leaf;
 
     if (!shape_is_tuple(shape)) {
-        if (!is_concrete(e, instr, shape) || !account(e, instr, shape))
-            return NULL;
+        if (!is_concrete(e, instr, shape) || !account(e, instr, shape)) return NULL;
         return check_memory(e, instr, shape, literal_new(shape));
     }
     for (int i = 0; i < shape->nleaves; i++) {
         leaf = shape_leaf(shape, i);
-        if (!is_concrete(e, instr, leaf))
-            return NULL;
+        if (!is_concrete(e, instr, leaf)) return NULL;
     }
     if (shape->bytes > e->max_bytes - e->live_bytes)
         return eval_error(e, instr, "values alive at once would take more than %lld bytes",
                           (long long)e->max_bytes);
     literal = literal_new(shape);
-    if (!literal)
-        return eval_error(e, instr, "out of memory");
+    if (!literal) return eval_error(e, instr, "out of memory");
     e->live_bytes += shape->bytes;
     return literal;
 }
 
 struct literal *eval_new_uninit(struct eval *e, const struct hlo_instr *instr,
-                                const struct shape *shape)
-{
-    if (!is_concrete(e, instr, shape) || !account(e, instr, shape))
-        return NULL;
+                                const struct shape *shape) {
+    if (!is_concrete(e, instr, shape) || !account(e, instr, shape)) return NULL;
     return check_memory(e, instr, shape, literal_new_uninit(shape));
 }
 
 struct literal *eval_new_tuple(struct eval *e, const struct hlo_instr *instr,
-                               const struct shape *shape, struct literal **elements)
-{
+                               const struct shape *shape, struct literal **elements) {
     struct literal *literal = NULL;
 
     if (eval_charge(e, instr, 1)) {
         literal = literal_new_tuple(shape, elements);
-        if (!literal)
-            eval_error(e, instr, "out of memory");
+        if (!literal) eval_error(e, instr, "out of memory");
     }
     if (!literal)
         for (int i = 0; i < shape->ntuple; i++)
@@ -263,10 +244,8 @@ struct literal *eval_new_tuple(struct eval *e, const struct hlo_instr *instr,
     return literal;
 }
 
-static void uncount(struct eval *e, const struct literal *literal)
-{
-    if (!literal || literal->refs != 1)
-        return;
+static void uncount(struct eval *e, const struct literal *literal) {
+    if (!literal || literal->refs != 1) return;
     if (!literal->elements) {
         e->live_bytes -= (int64_t)literal->size;
         return;
@@ -275,22 +254,19 @@ static void uncount(struct eval *e, const struct literal *literal)
         uncount(e, literal->elements[i]);
 }
 
-void eval_drop(struct eval *e, struct literal *literal)
-{
+void eval_drop(struct eval *e, struct literal *literal) {
     uncount(e, literal);
     literal_unref(literal);
 }
 
-void *eval_scratch(struct eval *e, const struct hlo_instr *instr, int64_t count, size_t size)
-{
+void *eval_scratch(struct eval *e, const struct hlo_instr *instr, int64_t count, size_t size) {
     int64_t bytes;
     void *memory = NULL;
 
     if (count >= 0 && !__builtin_mul_overflow(count, (int64_t)size, &bytes) &&
         bytes <= e->max_bytes)
         memory = calloc(count > 0 ? (size_t)count : 1, size);
-    if (!memory)
-        eval_error(e, instr, "out of memory for intermediate values");
+    if (!memory) eval_error(e, instr, "out of memory for intermediate values");
     return memory;
 }
 
@@ -310,10 +286,8 @@ struct eval_plan {
     int *uses; /* of each step's value, the root's use as the result included */
 };
 
-static void plan_free(struct eval_plan *plan)
-{
-    if (!plan)
-        return;
+static void plan_free(struct eval_plan *plan) {
+    if (!plan) return;
     free(plan->steps);
     free(plan->operands);
     free(plan->uses);
@@ -325,16 +299,14 @@ struct position { /* open-addressed, by instruction */
     int index;
 };
 
-static size_t hash_pointer(const void *pointer)
-{
+static size_t hash_pointer(const void *pointer) {
     uint64_t x = (uint64_t)(uintptr_t)pointer * 0x9e3779b97f4a7c15ull;
 
     return (size_t)(x ^ x >> 29);
 }
 
 static struct position *find_position(struct position *table, size_t mask,
-                                      const struct hlo_instr *instr)
-{
+                                      const struct hlo_instr *instr) {
     size_t at = hash_pointer(instr) & mask;
 
     while (table[at].instr && table[at].instr != instr)
@@ -342,22 +314,19 @@ static struct position *find_position(struct position *table, size_t mask,
     return &table[at];
 }
 
-static void mark_live(struct eval_plan *plan)
-{
+static void mark_live(struct eval_plan *plan) {
     plan->uses[plan->root]++;
     for (int s = plan->nsteps - 1; s >= 0; s--) {
         const struct plan_step *step = &plan->steps[s];
 
-        if (!plan->uses[s])
-            continue;
+        if (!plan->uses[s]) continue;
         for (int k = 0; k < step->instr->noperands; k++)
             plan->uses[plan->operands[step->first_operand + k]]++;
     }
 }
 
 /* False where an operand does not stand before its user. */
-static bool fill_plan(struct eval_plan *plan, struct position *table, size_t mask)
-{
+static bool fill_plan(struct eval_plan *plan, struct position *table, size_t mask) {
     int s = 0, o = 0;
 
     plan->root = -1;
@@ -367,26 +336,22 @@ static bool fill_plan(struct eval_plan *plan, struct position *table, size_t mas
         plan->steps[s] = (struct plan_step){i, o};
         for (int k = 0; k < i->noperands; k++) {
             position = find_position(table, mask, i->operands[k]);
-            if (!position->instr)
-                return false;
+            if (!position->instr) return false;
             plan->operands[o++] = position->index;
         }
         *find_position(table, mask, i) = (struct position){i, s};
-        if (i == plan->computation->root)
-            plan->root = s;
+        if (i == plan->computation->root) plan->root = s;
     }
     return plan->root >= 0;
 }
 
-static struct eval_plan *plan_new(const struct hlo_computation *computation)
-{
+static struct eval_plan *plan_new(const struct hlo_computation *computation) {
     struct eval_plan *plan = calloc(1, sizeof *plan);
     struct position *table = NULL;
     size_t noperands = 0, size = 16;
     bool good = false;
 
-    if (!plan)
-        return NULL;
+    if (!plan) return NULL;
     plan->computation = computation;
     for (const struct hlo_instr *i = computation->first; i; i = i->next) {
         plan->nsteps++;
@@ -409,18 +374,15 @@ static struct eval_plan *plan_new(const struct hlo_computation *computation)
     return plan;
 }
 
-static bool grow_plans(struct eval *e)
-{
+static bool grow_plans(struct eval *e) {
     int capacity = e->plan_capacity ? e->plan_capacity * 2 : 32;
     struct eval_plan **plans = calloc((size_t)capacity, sizeof(struct eval_plan *));
 
-    if (!plans)
-        return false;
+    if (!plans) return false;
     for (int i = 0; i < e->plan_capacity; i++) {
         size_t at;
 
-        if (!e->plans[i])
-            continue;
+        if (!e->plans[i]) continue;
         at = hash_pointer(e->plans[i]->computation) & (size_t)(capacity - 1);
         while (plans[at])
             at = (at + 1) & (size_t)(capacity - 1);
@@ -432,19 +394,16 @@ static bool grow_plans(struct eval *e)
     return true;
 }
 
-static struct eval_plan *find_plan(struct eval *e, const struct hlo_computation *computation)
-{
+static struct eval_plan *find_plan(struct eval *e, const struct hlo_computation *computation) {
     size_t at;
 
-    if (2 * (e->plan_count + 1) > e->plan_capacity && !grow_plans(e))
-        return NULL;
+    if (2 * (e->plan_count + 1) > e->plan_capacity && !grow_plans(e)) return NULL;
     at = hash_pointer(computation) & (size_t)(e->plan_capacity - 1);
     while (e->plans[at] && e->plans[at]->computation != computation)
         at = (at + 1) & (size_t)(e->plan_capacity - 1);
     if (!e->plans[at]) {
         e->plans[at] = plan_new(computation);
-        if (!e->plans[at])
-            return NULL;
+        if (!e->plans[at]) return NULL;
         e->plan_count++;
     }
     return e->plans[at];
@@ -454,18 +413,15 @@ static struct eval_plan *find_plan(struct eval *e, const struct hlo_computation 
 
 /* Live sizes go through operations that keep every dimension. */
 static bool pass_dynamic_sizes(const struct hlo_instr *instr, struct literal **ops,
-                               struct literal *result)
-{
+                               struct literal *result) {
     size_t size = (size_t)instr->shape->rank * sizeof(int64_t);
 
     if (!(opcode_info(instr->opcode)->flags & OP_FLAG_ELEMENTWISE) || result->dynamic_sizes)
         return true;
     for (int k = 0; k < instr->noperands; k++) {
-        if (!ops[k]->dynamic_sizes || ops[k]->shape->rank != instr->shape->rank)
-            continue;
+        if (!ops[k]->dynamic_sizes || ops[k]->shape->rank != instr->shape->rank) continue;
         result->dynamic_sizes = malloc(size + 1);
-        if (!result->dynamic_sizes)
-            return false;
+        if (!result->dynamic_sizes) return false;
         memcpy(result->dynamic_sizes, ops[k]->dynamic_sizes, size);
         return true;
     }
@@ -473,16 +429,13 @@ static bool pass_dynamic_sizes(const struct hlo_instr *instr, struct literal **o
 }
 
 static struct literal *run_instr(struct eval *e, const struct hlo_instr *instr,
-                                 struct literal **ops)
-{
+                                 struct literal **ops) {
     eval_fn *handler = eval_handler(instr->opcode);
     struct literal *result;
 
-    if (!handler)
-        return eval_error(e, instr, "this operation has no evaluation on one device");
+    if (!handler) return eval_error(e, instr, "this operation has no evaluation on one device");
     for (int k = 0; k < instr->noperands; k++)
-        if (ops[k]->elided)
-            return eval_error(e, instr, "operand %d is an elided constant", k);
+        if (ops[k]->elided) return eval_error(e, instr, "operand %d is an elided constant", k);
     result = handler(e, instr, ops);
     if (result && !pass_dynamic_sizes(instr, ops, result)) {
         eval_drop(e, result);
@@ -493,8 +446,7 @@ static struct literal *run_instr(struct eval *e, const struct hlo_instr *instr,
 
 /* Evaluates step s into values[s]; operands whose last use this is are handed over. */
 static bool run_step(struct eval *e, const struct eval_plan *plan, int s, struct literal **values,
-                     int *left, struct literal **ops)
-{
+                     int *left, struct literal **ops) {
     const struct plan_step *step = &plan->steps[s];
     const struct hlo_instr *instr = step->instr;
 
@@ -514,18 +466,15 @@ static bool run_step(struct eval *e, const struct eval_plan *plan, int s, struct
 }
 
 static struct literal *run_plan(struct eval *e, const struct eval_plan *plan, int nargs,
-                                struct literal **args, struct literal **values, int *left)
-{
+                                struct literal **args, struct literal **values, int *left) {
     struct literal **ops;
     struct literal *result = NULL;
     int most = 0, s;
 
     for (s = 0; s < plan->nsteps; s++)
-        if (plan->steps[s].instr->noperands > most)
-            most = plan->steps[s].instr->noperands;
+        if (plan->steps[s].instr->noperands > most) most = plan->steps[s].instr->noperands;
     ops = calloc((size_t)most + 1, sizeof(struct literal *));
-    if (!ops)
-        return NULL;
+    if (!ops) return NULL;
     memcpy(left, plan->uses, (size_t)plan->nsteps * sizeof *left);
     for (s = 0; s < plan->nsteps; s++) {
         const struct hlo_instr *instr = plan->steps[s].instr;
@@ -555,8 +504,7 @@ static struct literal *run_plan(struct eval *e, const struct eval_plan *plan, in
 }
 
 struct literal *eval_computation(struct eval *e, const struct hlo_computation *computation,
-                                 int nargs, struct literal **args)
-{
+                                 int nargs, struct literal **args) {
     const struct eval_plan *plan = NULL;
     struct literal *result = NULL, **values = NULL;
     int *left = NULL;
@@ -569,11 +517,9 @@ struct literal *eval_computation(struct eval *e, const struct hlo_computation *c
         values = calloc((size_t)plan->nsteps + 1, sizeof(struct literal *));
         left = calloc((size_t)plan->nsteps + 1, sizeof *left);
         e->depth++;
-        if (values && left)
-            result = run_plan(e, plan, nargs, args, values, left);
+        if (values && left) result = run_plan(e, plan, nargs, args, values, left);
         e->depth--;
-        if (!result && !e->diag->errors)
-            eval_error(e, computation->root, "out of memory");
+        if (!result && !e->diag->errors) eval_error(e, computation->root, "out of memory");
     }
     for (int s = 0; values && s < plan->nsteps; s++)
         eval_drop(e, values[s]);
@@ -589,8 +535,7 @@ struct literal *eval_computation(struct eval *e, const struct hlo_computation *c
 /* ---- entry points ---- */
 
 static void eval_init(struct eval *e, const struct eval_options *options,
-                      const struct eval_options *standard, struct diag *diag)
-{
+                      const struct eval_options *standard, struct diag *diag) {
     memset(e, 0, sizeof *e);
     e->options = options ? options : standard;
     e->diag = diag;
@@ -598,8 +543,7 @@ static void eval_init(struct eval *e, const struct eval_options *options,
     e->rng_state[0] = e->options->seed;
 }
 
-static void eval_finish(struct eval *e)
-{
+static void eval_finish(struct eval *e) {
     for (int i = 0; i < e->plan_capacity; i++)
         plan_free(e->plans[i]);
     free(e->plans);
@@ -607,8 +551,7 @@ static void eval_finish(struct eval *e)
 
 struct literal *computation_evaluate(const struct hlo_computation *computation,
                                      struct literal *const *args,
-                                     const struct eval_options *options, struct diag *diag)
-{
+                                     const struct eval_options *options, struct diag *diag) {
     struct eval_options standard = {0};
     struct eval e;
     struct literal *result = NULL, **taken;
@@ -626,14 +569,12 @@ struct literal *computation_evaluate(const struct hlo_computation *computation,
 }
 
 struct literal *module_evaluate(const struct hlo_module *module, struct literal *const *args,
-                                const struct eval_options *options, struct diag *diag)
-{
+                                const struct eval_options *options, struct diag *diag) {
     return computation_evaluate(module->entry, args, options, diag);
 }
 
 struct literal *instr_evaluate(const struct hlo_instr *instr, struct literal *const *operands,
-                               const struct eval_options *options, struct diag *diag)
-{
+                               const struct eval_options *options, struct diag *diag) {
     struct eval_options standard = {0};
     struct eval e;
     struct literal *result = NULL, **ops;

@@ -9,12 +9,12 @@
 #include "ir/hlo.h"
 
 struct eval_options {
-    int64_t max_bytes;  /* of literals alive at once; over it is an error. 0: 8 GiB */
-    int64_t max_steps;  /* elements computed in all; over it is an error. 0: no bound */
+    int64_t max_bytes; /* of literals alive at once; over it is an error. 0: 8 GiB */
+    int64_t max_steps; /* elements computed in all; over it is an error. 0: no bound */
     /* Products of f32 take operands rounded to bf16 (`default`), as bf16 parts in three (`high`)
      * or exactly (`highest`, the normal case): ENUM_PRECISION_* */
-    int matmul_precision; /* 0 means ENUM_PRECISION_HIGHEST here */
-    uint64_t seed;        /* of rng and rng-get-and-update-state */
+    int matmul_precision;         /* 0 means ENUM_PRECISION_HIGHEST here */
+    uint64_t seed;                /* of rng and rng-get-and-update-state */
     const atomic_bool *interrupt; /* polled; true stops with an error. NULL: never */
 };
 

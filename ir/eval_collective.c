@@ -5,34 +5,29 @@
 #include "ir/eval_internal.h"
 
 struct literal *eval_device_id(struct eval *e, const struct hlo_instr *instr,
-                               struct literal **ops)
-{
+                               struct literal **ops) {
     (void)ops;
     return eval_new(e, instr, instr->shape);
 }
 
 /* Whether device 0 sends to itself. */
-static bool has_own_source(const struct hlo_instr *instr)
-{
+static bool has_own_source(const struct hlo_instr *instr) {
     const struct hlo_attr *attr = instr_attr(instr, ATTR_SOURCE_TARGET_PAIRS);
 
     for (int i = 0; attr && i < attr->int_lists->count; i++) {
         struct int_list pair = attr->int_lists->v[i];
 
-        if (pair.count == 2 && pair.v[0] == 0 && pair.v[1] == 0)
-            return true;
+        if (pair.count == 2 && pair.v[0] == 0 && pair.v[1] == 0) return true;
     }
     return false;
 }
 
 /* The operands as the result: one, or a tuple of them. */
 static struct literal *pass_through(struct eval *e, const struct hlo_instr *instr,
-                                    struct literal **ops)
-{
+                                    struct literal **ops) {
     const struct shape *shape = instr->shape;
 
-    if (instr->noperands == 1 && shape_compatible(ops[0]->shape, shape))
-        return literal_ref(ops[0]);
+    if (instr->noperands == 1 && shape_compatible(ops[0]->shape, shape)) return literal_ref(ops[0]);
     if (!shape_is_tuple(shape) || shape->ntuple != instr->noperands)
         return eval_error(e, instr, "more than one partition takes part");
     for (int k = 0; k < instr->noperands; k++)
@@ -42,8 +37,7 @@ static struct literal *pass_through(struct eval *e, const struct hlo_instr *inst
 }
 
 struct literal *eval_collective(struct eval *e, const struct hlo_instr *instr,
-                                struct literal **ops)
-{
+                                struct literal **ops) {
     if (instr->opcode == OP_COLLECTIVE_PERMUTE && !has_own_source(instr))
         return eval_new(e, instr, instr->shape);
     if (instr->opcode == OP_RAGGED_ALL_TO_ALL)
@@ -53,17 +47,14 @@ struct literal *eval_collective(struct eval *e, const struct hlo_instr *instr,
 
 /* (operand, result, ...); several operands stand in tuples. */
 struct literal *eval_collective_start(struct eval *e, const struct hlo_instr *instr,
-                                      struct literal **ops)
-{
+                                      struct literal **ops) {
     const struct shape *shape = instr->shape;
     struct literal *result = eval_new(e, instr, shape), *value;
     bool zero = instr->opcode == OP_COLLECTIVE_PERMUTE_START && !has_own_source(instr);
 
-    if (!result || !shape_is_tuple(shape) || shape->ntuple < 2)
-        return result;
+    if (!result || !shape_is_tuple(shape) || shape->ntuple < 2) return result;
     for (int part = 0; part < 2; part++) {
-        if (part == 1 && zero)
-            break;
+        if (part == 1 && zero) break;
         if (instr->noperands == 1 && shape_compatible(shape->tuple[part], ops[0]->shape)) {
             value = literal_ref(ops[0]);
         } else if (shape_is_tuple(shape->tuple[part]) &&
@@ -85,7 +76,6 @@ struct literal *eval_collective_start(struct eval *e, const struct hlo_instr *in
 }
 
 struct literal *eval_collective_done(struct eval *e, const struct hlo_instr *instr,
-                                     struct literal **ops)
-{
+                                     struct literal **ops) {
     return eval_async_done(e, instr, ops);
 }

@@ -7,21 +7,17 @@
 
 #include "ir/eval_internal.h"
 
-static int64_t smallest_factor(int64_t n)
-{
-    if (n % 2 == 0)
-        return 2;
+static int64_t smallest_factor(int64_t n) {
+    if (n % 2 == 0) return 2;
     for (int64_t p = 3; p * p <= n; p += 2)
-        if (n % p == 0)
-            return p;
+        if (n % p == 0) return p;
     return n;
 }
 
 /* out[k] = sum over j of in[j stride] w^(jk), where roots[i] = w^i for the whole length
  * n * step; work holds n values. */
 static void transform(double complex *out, const double complex *in, int64_t n, int64_t stride,
-                      const double complex *roots, int64_t step, double complex *work)
-{
+                      const double complex *roots, int64_t step, double complex *work) {
     int64_t p, m;
 
     if (n == 1) {
@@ -51,8 +47,7 @@ struct fourier {
     double complex *roots, *in, *out, *work;
 };
 
-static void fourier_free(struct fourier *f)
-{
+static void fourier_free(struct fourier *f) {
     free(f->roots);
     free(f->in);
     free(f->out);
@@ -60,8 +55,7 @@ static void fourier_free(struct fourier *f)
 }
 
 static bool fourier_init(struct fourier *f, struct eval *e, const struct hlo_instr *instr,
-                         int64_t n, bool inverse)
-{
+                         int64_t n, bool inverse) {
     double turn = (inverse ? 2.0 : -2.0) * acos(-1.0);
 
     f->n = n;
@@ -69,8 +63,7 @@ static bool fourier_init(struct fourier *f, struct eval *e, const struct hlo_ins
     f->in = eval_scratch(e, instr, n, sizeof *f->in);
     f->out = eval_scratch(e, instr, n, sizeof *f->out);
     f->work = eval_scratch(e, instr, n, sizeof *f->work);
-    if (!f->roots || !f->in || !f->out || !f->work)
-        return false;
+    if (!f->roots || !f->in || !f->out || !f->work) return false;
     for (int64_t k = 0; k < n; k++)
         f->roots[k] = CMPLX(cos(turn * (double)k / (double)n), sin(turn * (double)k / (double)n));
     return true;
@@ -78,8 +71,7 @@ static bool fourier_init(struct fourier *f, struct eval *e, const struct hlo_ins
 
 /* Transforms every line of dims[dim] values along a dimension; `data` is row-major. */
 static bool transform_lines(struct eval *e, const struct hlo_instr *instr, double complex *data,
-                            int rank, const int64_t *dims, int dim, bool inverse)
-{
+                            int rank, const int64_t *dims, int dim, bool inverse) {
     struct fourier f = {0};
     int64_t inner = 1, outer = 1, n = dims[dim];
     bool good;
@@ -90,8 +82,7 @@ static bool transform_lines(struct eval *e, const struct hlo_instr *instr, doubl
         else if (i > dim)
             inner *= dims[i];
     }
-    if (n < 1)
-        return true;
+    if (n < 1) return true;
     good = fourier_init(&f, e, instr, n, inverse);
     for (int64_t line = 0; good && line < outer * inner; line++) {
         double complex *first = data + line / inner * n * inner + line % inner;
@@ -108,8 +99,7 @@ static bool transform_lines(struct eval *e, const struct hlo_instr *instr, doubl
 }
 
 /* The operand in the box that is transformed: for IRFFT the last dimension is completed. */
-static void load_box(const struct literal *in, double complex *box, int64_t width)
-{
+static void load_box(const struct literal *in, double complex *box, int64_t width) {
     const struct shape *shape = in->shape;
     int64_t have = shape->dims[shape->rank - 1], rows = have ? shape->count / have : 0;
     double part[2];
@@ -122,21 +112,18 @@ static void load_box(const struct literal *in, double complex *box, int64_t widt
 }
 
 /* Fills the upper half of each line with the conjugates of the lower one. */
-static void complete_lines(double complex *box, int64_t rows, int64_t width)
-{
+static void complete_lines(double complex *box, int64_t rows, int64_t width) {
     for (int64_t r = 0; r < rows; r++) {
         double complex *line = box + r * width;
 
         line[0] = creal(line[0]);
-        if (width % 2 == 0)
-            line[width / 2] = creal(line[width / 2]);
+        if (width % 2 == 0) line[width / 2] = creal(line[width / 2]);
         for (int64_t k = width / 2 + 1; k < width; k++)
             line[k] = conj(line[width - k]);
     }
 }
 
-static void store_box(struct literal *out, const double complex *box, int64_t width)
-{
+static void store_box(struct literal *out, const double complex *box, int64_t width) {
     const struct shape *shape = out->shape;
     int64_t have = shape->dims[shape->rank - 1], rows = have ? shape->count / have : 0;
 
@@ -152,8 +139,7 @@ static void store_box(struct literal *out, const double complex *box, int64_t wi
 }
 
 static bool transform_box(struct eval *e, const struct hlo_instr *instr, double complex *box,
-                          int rank, const int64_t *dims, int axes)
-{
+                          int rank, const int64_t *dims, int axes) {
     int64_t type = instr_int(instr, ATTR_FFT_TYPE, ENUM_FFT_TYPE_FFT), rows = 1;
     bool inverse = type == ENUM_FFT_TYPE_IFFT || type == ENUM_FFT_TYPE_IRFFT;
 
@@ -162,19 +148,16 @@ static bool transform_box(struct eval *e, const struct hlo_instr *instr, double 
         rows *= dims[i];
     if (type == ENUM_FFT_TYPE_IRFFT) {
         for (int i = rank - axes; i < rank - 1; i++)
-            if (!transform_lines(e, instr, box, rank, dims, i, true))
-                return false;
+            if (!transform_lines(e, instr, box, rank, dims, i, true)) return false;
         complete_lines(box, rows, dims[rank - 1]);
         return transform_lines(e, instr, box, rank, dims, rank - 1, true);
     }
     for (int i = rank - 1; i >= rank - axes; i--)
-        if (!transform_lines(e, instr, box, rank, dims, i, inverse))
-            return false;
+        if (!transform_lines(e, instr, box, rank, dims, i, inverse)) return false;
     return true;
 }
 
-struct literal *eval_fft(struct eval *e, const struct hlo_instr *instr, struct literal **ops)
-{
+struct literal *eval_fft(struct eval *e, const struct hlo_instr *instr, struct literal **ops) {
     struct int_list length = instr_ints(instr, ATTR_FFT_LENGTH);
     const struct shape *in = ops[0]->shape, *out = instr->shape;
     int64_t dims[SHAPE_MAX_RANK], count = 1;
@@ -192,13 +175,11 @@ struct literal *eval_fft(struct eval *e, const struct hlo_instr *instr, struct l
             return eval_error(e, instr, "fft_length does not fit the operand");
     }
     box = eval_scratch(e, instr, count, sizeof *box);
-    if (!box)
-        return NULL;
+    if (!box) return NULL;
     load_box(ops[0], box, dims[in->rank - 1]);
     if (count == 0 || transform_box(e, instr, box, in->rank, dims, length.count))
         result = eval_new(e, instr, out);
-    if (result)
-        store_box(result, box, dims[in->rank - 1]);
+    if (result) store_box(result, box, dims[in->rank - 1]);
     free(box);
     return result;
 }

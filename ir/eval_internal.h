@@ -69,8 +69,7 @@ enum scalar_class { CLASS_INT, CLASS_F32, CLASS_F64, CLASS_C64, CLASS_C128, CLAS
 
 enum scalar_class scalar_class(enum element_type type);
 /* Elements start .. start + n - 1. */
-void scalar_load(enum element_type type, const void *data, int64_t start, int n,
-                 union scalar *out);
+void scalar_load(enum element_type type, const void *data, int64_t start, int n, union scalar *out);
 void scalar_store(enum element_type type, void *data, int64_t start, int n,
                   const union scalar *values);
 /* Elements base[k] + offset. */
@@ -79,8 +78,7 @@ void scalar_load_at(enum element_type type, const void *data, const int64_t *bas
 /* Rounds CLASS_F32 values to a narrower type; no effect on others. */
 void scalar_round(enum element_type type, int n, union scalar *values);
 
-static inline int64_t scalar_wrap(int64_t value, int bits, bool is_signed)
-{
+static inline int64_t scalar_wrap(int64_t value, int bits, bool is_signed) {
     int shift = 64 - bits;
 
     return is_signed ? (int64_t)((uint64_t)value << shift) >> shift
@@ -123,36 +121,30 @@ int scalar_fn_result_count(const struct scalar_fn *fn);
 /* Row-major strides of a shape. */
 void row_strides(const struct shape *shape, int64_t *strides);
 /* Steps a row-major counter over dims; false after the last. */
-static inline bool index_next(int rank, const int64_t *dims, int64_t *index)
-{
+static inline bool index_next(int rank, const int64_t *dims, int64_t *index) {
     for (int i = rank - 1; i >= 0; i--) {
-        if (++index[i] < dims[i])
-            return true;
+        if (++index[i] < dims[i]) return true;
         index[i] = 0;
     }
     return false;
 }
 /* result[k] = operand at start + sum index[i] * strides[i], for index over dims in row-major order:
  * what slices, transposes, broadcasts and reversals are. */
-void strided_copy(void *out, const void *in, int size, int rank, const int64_t *dims,
-                  int64_t start, const int64_t *strides);
+void strided_copy(void *out, const void *in, int size, int rank, const int64_t *dims, int64_t start,
+                  const int64_t *strides);
 
 /* Live size of a dimension. */
-static inline int64_t live_size(const struct literal *literal, int dim)
-{
+static inline int64_t live_size(const struct literal *literal, int dim) {
     return literal->dynamic_sizes ? literal->dynamic_sizes[dim] : literal->shape->dims[dim];
 }
 
-static inline bool ints_contain(struct int_list list, int64_t value)
-{
+static inline bool ints_contain(struct int_list list, int64_t value) {
     for (int i = 0; i < list.count; i++)
-        if (list.v[i] == value)
-            return true;
+        if (list.v[i] == value) return true;
     return false;
 }
 
-static inline int64_t clamp_int(int64_t x, int64_t low, int64_t high)
-{
+static inline int64_t clamp_int(int64_t x, int64_t low, int64_t high) {
     return x < low ? low : x > high ? high : x;
 }
 
@@ -191,8 +183,8 @@ eval_fn eval_parameter, eval_constant, eval_iota, eval_tuple, eval_get_tuple_ele
 eval_fn eval_dot, eval_ragged_dot, eval_scaled_dot, eval_convolution;
 eval_fn eval_reduce, eval_reduce_window, eval_select_and_scatter, eval_map, eval_sort, eval_topk,
     eval_scan;
-eval_fn eval_call, eval_while, eval_conditional, eval_async_start, eval_async_pass,
-    eval_async_done, eval_copy_start, eval_copy_done, eval_custom_call;
+eval_fn eval_call, eval_while, eval_conditional, eval_async_start, eval_async_pass, eval_async_done,
+    eval_copy_start, eval_copy_done, eval_custom_call;
 eval_fn eval_fft, eval_cholesky, eval_triangular_solve, eval_batch_norm_training,
     eval_batch_norm_inference, eval_batch_norm_grad;
 eval_fn eval_rng, eval_rng_bit_generator, eval_rng_state, eval_stochastic_convert;

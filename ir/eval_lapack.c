@@ -8,8 +8,7 @@
 #include "ir/eval_linalg.h"
 
 /* A letter from the configuration, {uplo = 76 : ui8}. */
-static int letter(const struct hlo_instr *instr, const char *key, int otherwise)
-{
+static int letter(const struct hlo_instr *instr, const char *key, int otherwise) {
     const char *text = instr_text(instr, ATTR_BACKEND_CONFIG);
     const char *at = text ? strstr(text, key) : NULL;
 
@@ -17,30 +16,26 @@ static int letter(const struct hlo_instr *instr, const char *key, int otherwise)
     return at ? atoi(at + 1) : otherwise;
 }
 
-static int64_t last_dim(const struct shape *shape, int from_end)
-{
+static int64_t last_dim(const struct shape *shape, int from_end) {
     return shape->rank >= from_end ? shape->dims[shape->rank - from_end] : 0;
 }
 
 /* Leaves of the result, checked: the first is like the operand, the others have a number per
  * matrix that is at least `per[k]`. */
 static bool results_fit(const struct hlo_instr *instr, const struct literal *a, int count,
-                        int64_t matrices, const int64_t *per)
-{
+                        int64_t matrices, const int64_t *per) {
     const struct shape *shape = instr->shape;
 
     if (!shape_is_tuple(shape) || shape->ntuple != count ||
         !shape_same_dims(shape->tuple[0], a->shape))
         return false;
     for (int k = 1; k < count; k++)
-        if (shape->tuple[k]->count != matrices * per[k - 1])
-            return false;
+        if (shape->tuple[k]->count != matrices * per[k - 1]) return false;
     return true;
 }
 
 static struct literal *potrf(struct eval *e, const struct hlo_instr *instr, struct literal **ops,
-                             double complex *a, int64_t matrices)
-{
+                             double complex *a, int64_t matrices) {
     int64_t n = last_dim(ops[0]->shape, 1), one[] = {1};
     bool lower = letter(instr, "uplo", 'L') == 'L';
     struct literal *result;
@@ -49,30 +44,25 @@ static struct literal *potrf(struct eval *e, const struct hlo_instr *instr, stru
         return eval_error(e, instr, "operand and results do not fit together");
     result = eval_new(e, instr, instr->shape);
     for (int64_t m = 0; result && m < matrices; m++)
-        if (!eval_cholesky_one(a + m * n * n, n, lower))
-            literal_set_int(result->elements[1], m, 1);
-    if (result)
-        eval_store_complex(result->elements[0], a);
+        if (!eval_cholesky_one(a + m * n * n, n, lower)) literal_set_int(result->elements[1], m, 1);
+    if (result) eval_store_complex(result->elements[0], a);
     return result;
 }
 
-static double size_of(double complex x)
-{
+static double size_of(double complex x) {
     return fabs(creal(x)) + fabs(cimag(x));
 }
 
 /* Row exchanges count from 1; returns the first zero pivot's number, or 0. */
 static int64_t factor_lu(double complex *a, int64_t rows, int64_t columns, struct literal *pivots,
-                         int64_t first)
-{
+                         int64_t first) {
     int64_t info = 0;
 
     for (int64_t k = 0; k < rows && k < columns; k++) {
         int64_t best = k;
 
         for (int64_t i = k + 1; i < rows; i++)
-            if (size_of(a[i * columns + k]) > size_of(a[best * columns + k]))
-                best = i;
+            if (size_of(a[i * columns + k]) > size_of(a[best * columns + k])) best = i;
         literal_set_int(pivots, first + k, best + 1);
         if (a[best * columns + k] == 0) {
             info = info ? info : k + 1;
@@ -95,8 +85,7 @@ static int64_t factor_lu(double complex *a, int64_t rows, int64_t columns, struc
 }
 
 static struct literal *getrf(struct eval *e, const struct hlo_instr *instr, struct literal **ops,
-                             double complex *a, int64_t matrices)
-{
+                             double complex *a, int64_t matrices) {
     int64_t rows = last_dim(ops[0]->shape, 2), columns = last_dim(ops[0]->shape, 1);
     int64_t least = rows < columns ? rows : columns, per[] = {least, 1};
     struct literal *result;
@@ -105,24 +94,21 @@ static struct literal *getrf(struct eval *e, const struct hlo_instr *instr, stru
         return eval_error(e, instr, "operand and results do not fit together");
     result = eval_new(e, instr, instr->shape);
     for (int64_t m = 0; result && m < matrices; m++)
-        literal_set_int(result->elements[2], m,
-                        factor_lu(a + m * rows * columns, rows, columns, result->elements[1],
-                                  m * least));
-    if (result)
-        eval_store_complex(result->elements[0], a);
+        literal_set_int(
+            result->elements[2], m,
+            factor_lu(a + m * rows * columns, rows, columns, result->elements[1], m * least));
+    if (result) eval_store_complex(result->elements[0], a);
     return result;
 }
 
 /* One Householder step: column k below row k becomes the vector, its head beta. */
-static double complex reflect(double complex *a, int64_t rows, int64_t columns, int64_t k)
-{
+static double complex reflect(double complex *a, int64_t rows, int64_t columns, int64_t k) {
     double complex alpha = a[k * columns + k], tau, head;
     double rest = 0, beta;
 
     for (int64_t i = k + 1; i < rows; i++)
         rest = hypot(rest, cabs(a[i * columns + k]));
-    if (rest == 0 && cimag(alpha) == 0)
-        return 0;
+    if (rest == 0 && cimag(alpha) == 0) return 0;
     beta = -copysign(hypot(cabs(alpha), rest), creal(alpha));
     tau = CMPLX((beta - creal(alpha)) / beta, -cimag(alpha) / beta);
     head = alpha - beta;
@@ -142,8 +128,7 @@ static double complex reflect(double complex *a, int64_t rows, int64_t columns, 
     return tau;
 }
 
-static void set_element(struct literal *out, int64_t at, double complex x)
-{
+static void set_element(struct literal *out, int64_t at, double complex x) {
     if (element_type_is_complex(out->shape->type))
         literal_set_complex(out, at, creal(x), cimag(x));
     else
@@ -151,8 +136,7 @@ static void set_element(struct literal *out, int64_t at, double complex x)
 }
 
 static struct literal *geqrf(struct eval *e, const struct hlo_instr *instr, struct literal **ops,
-                             double complex *a, int64_t matrices)
-{
+                             double complex *a, int64_t matrices) {
     int64_t rows = last_dim(ops[0]->shape, 2), columns = last_dim(ops[0]->shape, 1);
     int64_t least = rows < columns ? rows : columns;
     struct literal *result;
@@ -164,15 +148,13 @@ static struct literal *geqrf(struct eval *e, const struct hlo_instr *instr, stru
         for (int64_t k = 0; k < least; k++)
             set_element(result->elements[1], m * least + k,
                         reflect(a + m * rows * columns, rows, columns, k));
-    if (result)
-        eval_store_complex(result->elements[0], a);
+    if (result) eval_store_complex(result->elements[0], a);
     return result;
 }
 
 /* Q's first columns from the vectors below the diagonal, in place, last reflection first. */
 static void form_q(double complex *a, const double complex *tau, int64_t rows, int64_t columns,
-                   int64_t count)
-{
+                   int64_t count) {
     for (int64_t j = count; j < columns; j++)
         for (int64_t i = 0; i < rows; i++)
             a[i * columns + j] = i == j;
@@ -196,35 +178,30 @@ static void form_q(double complex *a, const double complex *tau, int64_t rows, i
 }
 
 static struct literal *orgqr(struct eval *e, const struct hlo_instr *instr, struct literal **ops,
-                             double complex *a, int64_t matrices)
-{
+                             double complex *a, int64_t matrices) {
     int64_t rows = last_dim(ops[0]->shape, 2), columns = last_dim(ops[0]->shape, 1);
     int64_t count = instr->noperands == 2 ? last_dim(ops[1]->shape, 1) : 0;
     double complex *tau;
     struct literal *result = NULL;
 
-    if (instr->noperands != 2 || !shape_same_dims(instr->shape, ops[0]->shape) ||
-        columns > rows || count > columns || ops[1]->shape->count != matrices * count)
+    if (instr->noperands != 2 || !shape_same_dims(instr->shape, ops[0]->shape) || columns > rows ||
+        count > columns || ops[1]->shape->count != matrices * count)
         return eval_error(e, instr, "operands and result do not fit together");
     tau = eval_load_complex(e, instr, ops[1]);
-    if (tau)
-        result = eval_new(e, instr, instr->shape);
+    if (tau) result = eval_new(e, instr, instr->shape);
     for (int64_t m = 0; result && m < matrices; m++)
         form_q(a + m * rows * columns, tau + m * count, rows, columns, count);
-    if (result)
-        eval_store_complex(result, a);
+    if (result) eval_store_complex(result, a);
     free(tau);
     return result;
 }
 
 /* Makes a[p][q] zero by a rotation of rows and columns p and q. */
-static void rotate_pair(double complex *a, double complex *v, int64_t n, int64_t p, int64_t q)
-{
+static void rotate_pair(double complex *a, double complex *v, int64_t n, int64_t p, int64_t q) {
     double complex apq = a[p * n + q], phase;
     double size = cabs(apq), theta, t, c, s;
 
-    if (size == 0)
-        return;
+    if (size == 0) return;
     phase = apq / size;
     theta = (creal(a[q * n + q]) - creal(a[p * n + p])) / (2 * size);
     t = copysign(1.0, theta) / (fabs(theta) + sqrt(theta * theta + 1));
@@ -249,8 +226,7 @@ static void rotate_pair(double complex *a, double complex *v, int64_t n, int64_t
 }
 
 /* Cyclic Jacobi on a Hermitian matrix: a becomes diagonal, v collects the vectors as columns. */
-static void jacobi(double complex *a, double complex *v, int64_t n)
-{
+static void jacobi(double complex *a, double complex *v, int64_t n) {
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < n; j++)
             v[i * n + j] = i == j;
@@ -263,8 +239,7 @@ static void jacobi(double complex *a, double complex *v, int64_t n)
             all += size;
             off += i % (n + 1) ? size : 0;
         }
-        if (!(off > 1e-30 * all))
-            return;
+        if (!(off > 1e-30 * all)) return;
         for (int64_t p = 0; p < n; p++)
             for (int64_t q = p + 1; q < n; q++)
                 rotate_pair(a, v, n, p, q);
@@ -273,8 +248,7 @@ static void jacobi(double complex *a, double complex *v, int64_t n)
 
 /* Eigenvalues ascending; the vectors' signs are not LAPACK's. */
 static struct literal *syevd(struct eval *e, const struct hlo_instr *instr, struct literal **ops,
-                             double complex *a, int64_t matrices)
-{
+                             double complex *a, int64_t matrices) {
     int64_t n = last_dim(ops[0]->shape, 1), per[] = {n, 1};
     bool lower = letter(instr, "uplo", 'L') == 'L';
     struct literal *result = NULL;
@@ -283,8 +257,7 @@ static struct literal *syevd(struct eval *e, const struct hlo_instr *instr, stru
     if (n != last_dim(ops[0]->shape, 2) || !results_fit(instr, ops[0], 3, matrices, per))
         return eval_error(e, instr, "operand and results do not fit together");
     v = eval_scratch(e, instr, n * n, sizeof *v);
-    if (v)
-        result = eval_new(e, instr, instr->shape);
+    if (v) result = eval_new(e, instr, instr->shape);
     for (int64_t m = 0; result && m < matrices; m++) {
         double complex *matrix = a + m * n * n;
 
@@ -316,8 +289,7 @@ static struct literal *syevd(struct eval *e, const struct hlo_instr *instr, stru
 
 /* Extends orthonormal columns 0 .. j - 1 of u (rows x rows) by one more: the unit vector least
  * covered by them, made orthogonal. */
-static void complete_column(double complex *u, int64_t rows, int64_t j)
-{
+static void complete_column(double complex *u, int64_t rows, int64_t j) {
     double best = -1;
     int64_t unit = 0;
 
@@ -357,8 +329,7 @@ struct svd { /* b (rows x columns, rows >= columns) = u s v^H */
     double *s;
 };
 
-static void sort_values(struct svd *d)
-{
+static void sort_values(struct svd *d) {
     int64_t n = d->columns;
 
     for (int64_t i = 0; i < n; i++) {
@@ -376,8 +347,7 @@ static void sort_values(struct svd *d)
 }
 
 /* Through the eigenvectors of b^H b: in double, and rounded to float in the end. */
-static void decompose(struct svd *d)
-{
+static void decompose(struct svd *d) {
     int64_t rows = d->rows, n = d->columns;
 
     for (int64_t i = 0; i < n * n; i++) {
@@ -400,8 +370,7 @@ static void decompose(struct svd *d)
             d->u[i * rows + j] = sum;
             size = hypot(size, cabs(sum));
         }
-        if (j < n)
-            d->s[j] = size;
+        if (j < n) d->s[j] = size;
         if (j < n && size > 1e-9 * d->s[0]) {
             for (int64_t i = 0; i < rows; i++)
                 d->u[i * rows + j] /= size;
@@ -412,8 +381,7 @@ static void decompose(struct svd *d)
 }
 
 /* (operand, s, u, v^H, info); for wide matrices the decomposition is of the adjoint. */
-static void store_svd(struct literal *result, const struct svd *d, int64_t m, bool wide)
-{
+static void store_svd(struct literal *result, const struct svd *d, int64_t m, bool wide) {
     struct literal *u = result->elements[2], *vt = result->elements[3];
     int64_t height = wide ? d->columns : d->rows, width = wide ? d->rows : d->columns;
     int64_t u_columns = last_dim(u->shape, 1), v_rows = last_dim(vt->shape, 2);
@@ -429,8 +397,7 @@ static void store_svd(struct literal *result, const struct svd *d, int64_t m, bo
             set_element(vt, (m * v_rows + i) * width + j, conj(right[j * width + i]));
 }
 
-static bool svd_fits(const struct hlo_instr *instr, const struct literal *a, int64_t matrices)
-{
+static bool svd_fits(const struct hlo_instr *instr, const struct literal *a, int64_t matrices) {
     const struct shape *shape = instr->shape;
     int64_t rows = last_dim(a->shape, 2), columns = last_dim(a->shape, 1);
     int64_t least = rows < columns ? rows : columns;
@@ -445,21 +412,19 @@ static bool svd_fits(const struct hlo_instr *instr, const struct literal *a, int
 
 /* Vectors up to their signs. */
 static struct literal *gesdd(struct eval *e, const struct hlo_instr *instr, struct literal **ops,
-                             double complex *a, int64_t matrices)
-{
+                             double complex *a, int64_t matrices) {
     int64_t rows = last_dim(ops[0]->shape, 2), columns = last_dim(ops[0]->shape, 1);
     int64_t n = rows > columns ? rows : columns;
     bool wide = rows < columns;
     struct literal *result = NULL;
-    struct svd d = {wide ? columns : rows, wide ? rows : columns, NULL, NULL, NULL, NULL, NULL,
-                    NULL};
+    struct svd d = {
+        wide ? columns : rows, wide ? rows : columns, NULL, NULL, NULL, NULL, NULL, NULL};
     double complex *memory;
 
     if (!svd_fits(instr, ops[0], matrices))
         return eval_error(e, instr, "operand and results do not fit together");
     memory = eval_scratch(e, instr, 5 * n * n + n, sizeof *memory);
-    if (memory)
-        result = eval_new(e, instr, instr->shape);
+    if (memory) result = eval_new(e, instr, instr->shape);
     if (result) {
         d.b = memory;
         d.u = memory + n * n;
@@ -482,8 +447,7 @@ static struct literal *gesdd(struct eval *e, const struct hlo_instr *instr, stru
     return result;
 }
 
-static struct literal *trsm(struct eval *e, const struct hlo_instr *instr, struct literal **ops)
-{
+static struct literal *trsm(struct eval *e, const struct hlo_instr *instr, struct literal **ops) {
     int how = letter(instr, "trans_x", 'N');
     struct solve_options options = {
         .left = letter(instr, "side", 'L') == 'L',
@@ -499,26 +463,24 @@ static struct literal *trsm(struct eval *e, const struct hlo_instr *instr, struc
 }
 
 struct literal *eval_lapack(struct eval *e, const struct hlo_instr *instr, const char *target,
-                            struct literal **ops, bool *known)
-{
+                            struct literal **ops, bool *known) {
     typedef struct literal *routine(struct eval *, const struct hlo_instr *, struct literal **,
                                     double complex *, int64_t);
     static const struct {
         const char *name;
         routine *run;
     } routines[] = {{"potrf_ffi", potrf}, {"getrf_ffi", getrf}, {"geqrf_ffi", geqrf},
-                    {"orgqr_ffi", orgqr}, {"ungqr_ffi", orgqr}, {"syevd_ffi", syevd}, {"heevd_ffi", syevd}, {"gesdd_ffi", gesdd}};
+                    {"orgqr_ffi", orgqr}, {"ungqr_ffi", orgqr}, {"syevd_ffi", syevd},
+                    {"heevd_ffi", syevd}, {"gesdd_ffi", gesdd}};
     const char *name = strlen(target) > 8 ? target + 8 : "";
     struct literal *result = NULL;
     int64_t rows, columns;
     double complex *a;
 
     *known = true;
-    if (strcmp(name, "trsm_ffi") == 0)
-        return trsm(e, instr, ops);
+    if (strcmp(name, "trsm_ffi") == 0) return trsm(e, instr, ops);
     for (size_t i = 0; i < sizeof routines / sizeof *routines; i++) {
-        if (strcmp(name, routines[i].name))
-            continue;
+        if (strcmp(name, routines[i].name)) continue;
         if (instr->noperands < 1 || !shape_is_array(ops[0]->shape) || ops[0]->shape->rank < 2)
             return eval_error(e, instr, "a batch of matrices is expected");
         rows = last_dim(ops[0]->shape, 2);

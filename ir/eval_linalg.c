@@ -9,8 +9,7 @@
 #include "ir/eval_linalg.h"
 
 double complex *eval_load_complex(struct eval *e, const struct hlo_instr *instr,
-                                    const struct literal *in)
-{
+                                  const struct literal *in) {
     double complex *out = eval_scratch(e, instr, in->shape->count, sizeof *out);
     double part[2];
 
@@ -21,8 +20,7 @@ double complex *eval_load_complex(struct eval *e, const struct hlo_instr *instr,
     return out;
 }
 
-void eval_store_complex(struct literal *out, const double complex *in)
-{
+void eval_store_complex(struct literal *out, const double complex *in) {
     bool is_complex = element_type_is_complex(out->shape->type);
 
     for (int64_t k = 0; k < out->shape->count; k++) {
@@ -35,8 +33,7 @@ void eval_store_complex(struct literal *out, const double complex *in)
 
 /* ---- cholesky ---- */
 
-bool eval_cholesky_one(double complex *a, int64_t n, bool lower)
-{
+bool eval_cholesky_one(double complex *a, int64_t n, bool lower) {
     bool good = true;
 
     for (int64_t i = 0; i < n; i++) /* work on the lower triangle */
@@ -47,8 +44,7 @@ bool eval_cholesky_one(double complex *a, int64_t n, bool lower)
 
         for (int64_t k = 0; k < j; k++)
             diagonal -= creal(a[j * n + k] * conj(a[j * n + k]));
-        if (!(diagonal > 0.0))
-            good = false;
+        if (!(diagonal > 0.0)) good = false;
         diagonal = sqrt(diagonal);
         a[j * n + j] = diagonal;
         for (int64_t i = j + 1; i < n; i++) {
@@ -62,16 +58,14 @@ bool eval_cholesky_one(double complex *a, int64_t n, bool lower)
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = i + 1; j < n; j++) {
             a[i * n + j] = lower ? 0.0 : conj(a[j * n + i]);
-            if (!lower)
-                a[j * n + i] = 0.0;
+            if (!lower) a[j * n + i] = 0.0;
         }
     for (int64_t k = 0; k < n * n && !good; k++)
         a[k] = CMPLX(NAN, NAN);
     return good;
 }
 
-struct literal *eval_cholesky(struct eval *e, const struct hlo_instr *instr, struct literal **ops)
-{
+struct literal *eval_cholesky(struct eval *e, const struct hlo_instr *instr, struct literal **ops) {
     const struct shape *shape = instr->shape;
     int64_t n = shape->rank ? shape->dims[shape->rank - 1] : 0;
     bool lower = instr_bool(instr, ATTR_LOWER, false);
@@ -85,8 +79,7 @@ struct literal *eval_cholesky(struct eval *e, const struct hlo_instr *instr, str
     result = a ? eval_new(e, instr, shape) : NULL;
     for (int64_t m = 0; result && n > 0 && m < shape->count / (n * n); m++)
         eval_cholesky_one(a + m * n * n, n, lower);
-    if (result)
-        eval_store_complex(result, a);
+    if (result) eval_store_complex(result, a);
     free(a);
     return result;
 }
@@ -100,16 +93,14 @@ struct triangle {
     const double complex *a;
 };
 
-static double complex entry(const struct triangle *t, int64_t i, int64_t j)
-{
+static double complex entry(const struct triangle *t, int64_t i, int64_t j) {
     double complex x = t->transpose ? t->a[j * t->n + i] : t->a[i * t->n + j];
 
     return t->conjugate ? conj(x) : x;
 }
 
 /* Solves op(a) x = b in place, for one column with the given stride. */
-static void solve_column(const struct triangle *t, double complex *b, int64_t stride)
-{
+static void solve_column(const struct triangle *t, double complex *b, int64_t stride) {
     for (int64_t s = 0; s < t->n; s++) {
         int64_t i = t->lower ? s : t->n - 1 - s;
         int64_t from = t->lower ? 0 : i + 1, to = t->lower ? i : t->n;
@@ -122,8 +113,7 @@ static void solve_column(const struct triangle *t, double complex *b, int64_t st
 }
 
 struct literal *eval_solve(struct eval *e, const struct hlo_instr *instr, struct literal **ops,
-                           struct solve_options options)
-{
+                           struct solve_options options) {
     const struct shape *sa = ops[0]->shape, *sb = ops[1]->shape;
     int64_t rows, columns;
     struct triangle t = {0};
@@ -146,24 +136,21 @@ struct literal *eval_solve(struct eval *e, const struct hlo_instr *instr, struct
     t.lower = options.lower != t.transpose;
     a = eval_load_complex(e, instr, ops[0]);
     b = eval_load_complex(e, instr, ops[1]);
-    if (a && b && eval_charge(e, instr, sa->count))
-        result = eval_new(e, instr, instr->shape);
+    if (a && b && eval_charge(e, instr, sa->count)) result = eval_new(e, instr, instr->shape);
     for (int64_t m = 0; result && sb->count > 0 && m < sb->count / (rows * columns); m++) {
         t.a = a + m * t.n * t.n;
         for (int64_t k = 0; k < (options.left ? columns : rows); k++)
             solve_column(&t, b + m * rows * columns + (options.left ? k : k * columns),
                          options.left ? columns : 1);
     }
-    if (result)
-        eval_store_complex(result, b);
+    if (result) eval_store_complex(result, b);
     free(a);
     free(b);
     return result;
 }
 
 struct literal *eval_triangular_solve(struct eval *e, const struct hlo_instr *instr,
-                                      struct literal **ops)
-{
+                                      struct literal **ops) {
     int64_t how = instr_int(instr, ATTR_TRANSPOSE_A, ENUM_TRANSPOSE_A_NONE);
     struct solve_options options = {
         .left = instr_bool(instr, ATTR_LEFT_SIDE, false),
@@ -182,14 +169,11 @@ struct features {
     int64_t count, inner, total; /* feature of element i: i / inner % count */
 };
 
-static bool features_init(struct features *f, const struct hlo_instr *instr,
-                          struct literal **ops)
-{
+static bool features_init(struct features *f, const struct hlo_instr *instr, struct literal **ops) {
     const struct shape *shape = ops[0]->shape;
     int64_t dim = instr_int(instr, ATTR_FEATURE_INDEX, 0);
 
-    if (dim < 0 || dim >= shape->rank)
-        return false;
+    if (dim < 0 || dim >= shape->rank) return false;
     f->count = shape->dims[dim];
     f->total = shape->count;
     f->inner = 1;
@@ -202,15 +186,13 @@ static bool features_init(struct features *f, const struct hlo_instr *instr,
     return true;
 }
 
-static int64_t feature_at(const struct features *f, int64_t i)
-{
+static int64_t feature_at(const struct features *f, int64_t i) {
     return i / f->inner % f->count;
 }
 
 /* Means of the features of x, and of their squared distances from it. */
 static void moments(const struct features *f, const struct literal *x, double *mean,
-                    double *variance)
-{
+                    double *variance) {
     double n = f->count ? (double)(f->total / f->count) : 0.0;
 
     for (int64_t i = 0; i < f->total; i++)
@@ -223,8 +205,7 @@ static void moments(const struct features *f, const struct literal *x, double *m
 }
 
 static void normalise(const struct features *f, struct literal *const *ops, const double *mean,
-                      const double *variance, double epsilon, struct literal *out)
-{
+                      const double *variance, double epsilon, struct literal *out) {
     for (int64_t i = 0; i < f->total; i++) {
         int64_t c = feature_at(f, i);
         double x = (literal_get_double(ops[0], i) - mean[c]) / sqrt(variance[c] + epsilon);
@@ -235,8 +216,7 @@ static void normalise(const struct features *f, struct literal *const *ops, cons
 }
 
 struct literal *eval_batch_norm_training(struct eval *e, const struct hlo_instr *instr,
-                                         struct literal **ops)
-{
+                                         struct literal **ops) {
     struct features f;
     double *mean;
     struct literal *result = NULL;
@@ -245,8 +225,7 @@ struct literal *eval_batch_norm_training(struct eval *e, const struct hlo_instr 
         instr->shape->ntuple != 3)
         return eval_error(e, instr, "operands do not fit the feature dimension");
     mean = eval_scratch(e, instr, 2 * f.count, sizeof *mean);
-    if (mean && eval_charge(e, instr, f.total))
-        result = eval_new(e, instr, instr->shape);
+    if (mean && eval_charge(e, instr, f.total)) result = eval_new(e, instr, instr->shape);
     if (result) {
         moments(&f, ops[0], mean, mean + f.count);
         normalise(&f, ops, mean, mean + f.count, instr_float(instr, ATTR_EPSILON, 0),
@@ -261,8 +240,7 @@ struct literal *eval_batch_norm_training(struct eval *e, const struct hlo_instr 
 }
 
 struct literal *eval_batch_norm_inference(struct eval *e, const struct hlo_instr *instr,
-                                          struct literal **ops)
-{
+                                          struct literal **ops) {
     struct features f;
     double *mean;
     struct literal *result = NULL;
@@ -270,8 +248,7 @@ struct literal *eval_batch_norm_inference(struct eval *e, const struct hlo_instr
     if (!features_init(&f, instr, ops))
         return eval_error(e, instr, "operands do not fit the feature dimension");
     mean = eval_scratch(e, instr, 2 * f.count, sizeof *mean);
-    if (mean)
-        result = eval_new(e, instr, instr->shape);
+    if (mean) result = eval_new(e, instr, instr->shape);
     if (result) {
         for (int64_t c = 0; c < f.count; c++) {
             mean[c] = literal_get_double(ops[3], c);
@@ -285,8 +262,7 @@ struct literal *eval_batch_norm_inference(struct eval *e, const struct hlo_instr
 
 /* Operands: x, scale, mean, variance, gradient of the output. */
 struct literal *eval_batch_norm_grad(struct eval *e, const struct hlo_instr *instr,
-                                     struct literal **ops)
-{
+                                     struct literal **ops) {
     double epsilon = instr_float(instr, ATTR_EPSILON, 0), n;
     struct features f;
     double *sum, *product;
@@ -296,8 +272,7 @@ struct literal *eval_batch_norm_grad(struct eval *e, const struct hlo_instr *ins
         instr->shape->ntuple != 3)
         return eval_error(e, instr, "operands do not fit the feature dimension");
     sum = eval_scratch(e, instr, 2 * f.count, sizeof *sum);
-    if (sum && eval_charge(e, instr, f.total))
-        result = eval_new(e, instr, instr->shape);
+    if (sum && eval_charge(e, instr, f.total)) result = eval_new(e, instr, instr->shape);
     if (!result) {
         free(sum);
         return NULL;

@@ -6,13 +6,11 @@
 
 #include "ir/eval_internal.h"
 
-static uint32_t rotate(uint32_t x, int n)
-{
+static uint32_t rotate(uint32_t x, int n) {
     return x << n | x >> (32 - n);
 }
 
-static void threefry(uint64_t key, uint64_t counter, uint32_t out[2])
-{
+static void threefry(uint64_t key, uint64_t counter, uint32_t out[2]) {
     static const int rotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
     uint32_t keys[3] = {(uint32_t)key, (uint32_t)(key >> 32), 0};
     uint32_t x, y;
@@ -32,8 +30,7 @@ static void threefry(uint64_t key, uint64_t counter, uint32_t out[2])
     out[1] = y;
 }
 
-static void philox(uint64_t key, uint64_t low, uint64_t high, uint32_t out[4])
-{
+static void philox(uint64_t key, uint64_t low, uint64_t high, uint32_t out[4]) {
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
     uint32_t x[4] = {(uint32_t)low, (uint32_t)(low >> 32), (uint32_t)high, (uint32_t)(high >> 32)};
 
@@ -51,44 +48,33 @@ static void philox(uint64_t key, uint64_t low, uint64_t high, uint32_t out[4])
     memcpy(out, x, sizeof x);
 }
 
-static void put_bits(struct literal *out, int64_t at, uint64_t bits)
-{
+static void put_bits(struct literal *out, int64_t at, uint64_t bits) {
     switch (element_type_size(out->shape->type)) {
     case 1:
-        ((uint8_t *)out->data)[at] = (uint8_t)scalar_wrap(
-            (int64_t)bits, element_type_info(out->shape->type)->bits,
-            element_type_is_signed(out->shape->type));
+        ((uint8_t *)out->data)[at] =
+            (uint8_t)scalar_wrap((int64_t)bits, element_type_info(out->shape->type)->bits,
+                                 element_type_is_signed(out->shape->type));
         break;
-    case 2:
-        ((uint16_t *)out->data)[at] = (uint16_t)bits;
-        break;
-    case 4:
-        ((uint32_t *)out->data)[at] = (uint32_t)bits;
-        break;
-    default:
-        ((uint64_t *)out->data)[at] = bits;
-        break;
+    case 2: ((uint16_t *)out->data)[at] = (uint16_t)bits; break;
+    case 4: ((uint32_t *)out->data)[at] = (uint32_t)bits; break;
+    default: ((uint64_t *)out->data)[at] = bits; break;
     }
 }
 
 /* The dimension along which the two words of a block alternate: the first even one, or the
  * largest. */
-static int split_dim(const struct shape *shape)
-{
+static int split_dim(const struct shape *shape) {
     int largest = 0;
 
     for (int i = 0; i < shape->rank; i++) {
-        if (shape->dims[i] % 2 == 0)
-            return i;
-        if (shape->dims[i] > shape->dims[largest])
-            largest = i;
+        if (shape->dims[i] % 2 == 0) return i;
+        if (shape->dims[i] > shape->dims[largest]) largest = i;
     }
     return largest;
 }
 
 /* Returns the number of blocks used. */
-static int64_t fill_threefry(struct literal *out, uint64_t key, uint64_t counter)
-{
+static int64_t fill_threefry(struct literal *out, uint64_t key, uint64_t counter) {
     const struct shape *shape = out->shape;
     int64_t index[SHAPE_MAX_RANK] = {0}, done = 0, blocks = 1, half;
     int split = split_dim(shape);
@@ -104,22 +90,19 @@ static int64_t fill_threefry(struct literal *out, uint64_t key, uint64_t counter
     half = (shape->dims[split] + 1) / 2;
     for (int i = 0; i < shape->rank; i++)
         blocks *= i == split ? half : shape->dims[i];
-    if (shape->count == 0)
-        return blocks;
+    if (shape->count == 0) return blocks;
     do {
         int64_t block = 0;
 
         for (int i = 0; i < shape->rank; i++)
-            block = i == split ? block * half + index[i] / 2
-                               : block * shape->dims[i] + index[i];
+            block = i == split ? block * half + index[i] / 2 : block * shape->dims[i] + index[i];
         threefry(key, counter + (uint64_t)block, words);
         put_bits(out, done++, words[index[split] % 2]);
     } while (index_next(shape->rank, shape->dims, index));
     return blocks;
 }
 
-static int64_t fill_philox(struct literal *out, uint64_t key, uint64_t low, uint64_t high)
-{
+static int64_t fill_philox(struct literal *out, uint64_t key, uint64_t low, uint64_t high) {
     int64_t count = out->shape->count;
     int per_block = element_type_size(out->shape->type) == 8 ? 2 : 4;
     int64_t blocks = (count + per_block - 1) / per_block;
@@ -137,8 +120,7 @@ static int64_t fill_philox(struct literal *out, uint64_t key, uint64_t low, uint
 }
 
 struct literal *eval_rng_bit_generator(struct eval *e, const struct hlo_instr *instr,
-                                       struct literal **ops)
-{
+                                       struct literal **ops) {
     const struct shape *shape = instr->shape, *in = ops[0]->shape;
     int64_t algorithm = instr_int(instr, ATTR_ALGORITHM, ENUM_RNG_ALGORITHM_DEFAULT);
     struct literal *result;
@@ -151,8 +133,7 @@ struct literal *eval_rng_bit_generator(struct eval *e, const struct hlo_instr *i
         (algorithm == ENUM_RNG_ALGORITHM_THREE_FRY && in->count != 2))
         return eval_error(e, instr, "no evaluation for this state or result");
     result = eval_new(e, instr, shape);
-    if (!result)
-        return NULL;
+    if (!result) return NULL;
     next = result->elements[0]->data;
     memcpy(next, state, ops[0]->size);
     if (algorithm == ENUM_RNG_ALGORITHM_THREE_FRY) {
@@ -163,34 +144,29 @@ struct literal *eval_rng_bit_generator(struct eval *e, const struct hlo_instr *i
     used = (uint64_t)fill_philox(result->elements[1], state[0], state[1],
                                  state[in->count == 3 ? 2 : 0]);
     next[1] += used;
-    if (in->count == 3)
-        next[2] += next[1] < used;
+    if (in->count == 3) next[2] += next[1] < used;
     return result;
 }
 
 /* The evaluator's own generator for the old operation: a Philox block an element. */
-static uint64_t next_bits(struct eval *e)
-{
+static uint64_t next_bits(struct eval *e) {
     uint32_t words[4];
 
     philox(e->rng_state[0], e->rng_state[1]++, 0, words);
     return words[0] | (uint64_t)words[1] << 32;
 }
 
-static double next_uniform(struct eval *e)
-{
+static double next_uniform(struct eval *e) {
     return (double)(next_bits(e) >> 11) * 0x1p-53;
 }
 
-static double next_normal(struct eval *e)
-{
+static double next_normal(struct eval *e) {
     double u = 1.0 - next_uniform(e), v = next_uniform(e);
 
     return sqrt(-2.0 * log(u)) * cos(2.0 * acos(-1.0) * v);
 }
 
-struct literal *eval_rng(struct eval *e, const struct hlo_instr *instr, struct literal **ops)
-{
+struct literal *eval_rng(struct eval *e, const struct hlo_instr *instr, struct literal **ops) {
     bool normal = instr_int(instr, ATTR_DISTRIBUTION, 0) == ENUM_DISTRIBUTION_NORMAL;
     bool integral = !element_type_is_float(instr->shape->type);
     struct literal *result = eval_new(e, instr, instr->shape);
@@ -215,8 +191,7 @@ struct literal *eval_rng(struct eval *e, const struct hlo_instr *instr, struct l
 
 /* The state before an advance by `delta`. */
 struct literal *eval_rng_state(struct eval *e, const struct hlo_instr *instr,
-                               struct literal **ops)
-{
+                               struct literal **ops) {
     struct literal *result = eval_new(e, instr, instr->shape);
 
     (void)ops;
@@ -230,8 +205,7 @@ struct literal *eval_rng_state(struct eval *e, const struct hlo_instr *instr,
 
 /* Rounds away from zero with the probability that the fraction says. */
 struct literal *eval_stochastic_convert(struct eval *e, const struct hlo_instr *instr,
-                                        struct literal **ops)
-{
+                                        struct literal **ops) {
     enum element_type to = instr->shape->type, from = ops[0]->shape->type;
     int bits = element_type_info(ops[1]->shape->type)->bits;
     struct literal *result;
@@ -239,8 +213,7 @@ struct literal *eval_stochastic_convert(struct eval *e, const struct hlo_instr *
     double value, whole, part;
 
     if (!element_type_is_float(from) || !element_type_is_integral(to) ||
-        ops[1]->shape->count != instr->shape->count ||
-        ops[0]->shape->count != instr->shape->count)
+        ops[1]->shape->count != instr->shape->count || ops[0]->shape->count != instr->shape->count)
         return eval_error(e, instr, "no evaluation for these operand types");
     result = eval_new(e, instr, instr->shape);
     for (int64_t k = 0; result && k < instr->shape->count; k++) {
@@ -250,8 +223,7 @@ struct literal *eval_stochastic_convert(struct eval *e, const struct hlo_instr *
         if (part > 0 && (double)(uint64_t)scalar_wrap(u.i, bits, false) < ldexp(part, bits))
             whole += 1;
         x.d = copysign(whole, value);
-        if (isnan(value))
-            x.d = value;
+        if (isnan(value)) x.d = value;
         scalar_convert(TYPE_F64, to, 1, &x, &x);
         scalar_store(to, result->data, k, 1, &x);
     }

@@ -9,13 +9,12 @@
 struct combiner {
     int n;
     struct scalar_fn *fn;
-    union scalar *acc, *in;       /* n * EVAL_BLOCK each */
-    const union scalar **args;    /* acc, then in */
-    union scalar **outs;          /* acc */
+    union scalar *acc, *in;    /* n * EVAL_BLOCK each */
+    const union scalar **args; /* acc, then in */
+    union scalar **outs;       /* acc */
 };
 
-static void combiner_free(struct combiner *c)
-{
+static void combiner_free(struct combiner *c) {
     scalar_fn_free(c->fn);
     free(c->acc);
     free(c->in);
@@ -24,8 +23,7 @@ static void combiner_free(struct combiner *c)
 }
 
 static bool combiner_init(struct combiner *c, struct eval *e, const struct hlo_instr *instr,
-                          int called, int n, bool wide)
-{
+                          int called, int n, bool wide) {
     memset(c, 0, sizeof *c);
     c->n = n;
     if (called >= instr->ncalled || instr->called[called]->nparameters != 2 * n) {
@@ -37,8 +35,7 @@ static bool combiner_init(struct combiner *c, struct eval *e, const struct hlo_i
     c->in = eval_scratch(e, instr, n, EVAL_BLOCK * sizeof(union scalar));
     c->args = eval_scratch(e, instr, 2 * n, sizeof *c->args);
     c->outs = eval_scratch(e, instr, n, sizeof *c->outs);
-    if (!c->fn || !c->acc || !c->in || !c->args || !c->outs)
-        return false;
+    if (!c->fn || !c->acc || !c->in || !c->args || !c->outs) return false;
     if (scalar_fn_result_count(c->fn) != n) {
         eval_error(e, instr, "the computation does not return %d values", n);
         return false;
@@ -50,14 +47,12 @@ static bool combiner_init(struct combiner *c, struct eval *e, const struct hlo_i
     return true;
 }
 
-static bool combine(struct combiner *c, int count)
-{
+static bool combine(struct combiner *c, int count) {
     return scalar_fn_run(c->fn, count, c->args, c->outs);
 }
 
 /* New arrays for the leaves of the result: one, or a tuple's. */
-static struct literal **new_results(struct eval *e, const struct hlo_instr *instr, int n)
-{
+static struct literal **new_results(struct eval *e, const struct hlo_instr *instr, int n) {
     struct literal **results = eval_scratch(e, instr, n, sizeof *results);
     const struct shape *shape = instr->shape;
 
@@ -68,8 +63,7 @@ static struct literal **new_results(struct eval *e, const struct hlo_instr *inst
     }
     for (int k = 0; results && k < n; k++) {
         results[k] = eval_new(e, instr, shape_is_tuple(shape) ? shape->tuple[k] : shape);
-        if (results[k])
-            continue;
+        if (results[k]) continue;
         for (int j = 0; j < k; j++)
             eval_drop(e, results[j]);
         free(results);
@@ -79,8 +73,7 @@ static struct literal **new_results(struct eval *e, const struct hlo_instr *inst
 }
 
 static struct literal *finish_results(struct eval *e, const struct hlo_instr *instr,
-                                      struct literal **results, int n, bool good)
-{
+                                      struct literal **results, int n, bool good) {
     struct literal *result = NULL;
 
     if (results && good)
@@ -92,8 +85,7 @@ static struct literal *finish_results(struct eval *e, const struct hlo_instr *in
     return result;
 }
 
-static void fill_init(struct combiner *c, struct literal **inits, int count)
-{
+static void fill_init(struct combiner *c, struct literal **inits, int count) {
     for (int j = 0; j < c->n; j++) {
         union scalar *acc = c->acc + j * EVAL_BLOCK;
 
@@ -103,8 +95,7 @@ static void fill_init(struct combiner *c, struct literal **inits, int count)
     }
 }
 
-static void store_acc(struct combiner *c, struct literal **results, int64_t start, int count)
-{
+static void store_acc(struct combiner *c, struct literal **results, int64_t start, int count) {
     for (int j = 0; j < c->n; j++)
         scalar_store(results[j]->shape->type, results[j]->data, start, count,
                      c->acc + j * EVAL_BLOCK);
@@ -119,8 +110,7 @@ struct reduce_dims {
 };
 
 static void split_reduce_dims(struct reduce_dims *d, const struct hlo_instr *instr,
-                              const struct literal *in)
-{
+                              const struct literal *in) {
     struct int_list dims = instr_ints(instr, ATTR_DIMENSIONS);
     int64_t strides[SHAPE_MAX_RANK];
 
@@ -137,8 +127,7 @@ static void split_reduce_dims(struct reduce_dims *d, const struct hlo_instr *ins
     }
 }
 
-static int64_t dot_index(int rank, const int64_t *index, const int64_t *strides)
-{
+static int64_t dot_index(int rank, const int64_t *index, const int64_t *strides) {
     int64_t at = 0;
 
     for (int i = 0; i < rank; i++)
@@ -148,28 +137,24 @@ static int64_t dot_index(int rank, const int64_t *index, const int64_t *strides)
 
 /* One block of results, each in row-major order of what it reduces. */
 static bool reduce_block(struct combiner *c, const struct reduce_dims *d, struct literal **ops,
-                         const int64_t *base, int count)
-{
+                         const int64_t *base, int count) {
     int64_t index[SHAPE_MAX_RANK] = {0};
 
     for (int i = 0; i < d->nreduced; i++)
-        if (d->reduced[i] == 0)
-            return true;
+        if (d->reduced[i] == 0) return true;
     do {
         int64_t offset = dot_index(d->nreduced, index, d->reduced_strides);
 
         for (int j = 0; j < c->n; j++)
             scalar_load_at(ops[j]->shape->type, ops[j]->data, base, offset, count,
                            c->in + j * EVAL_BLOCK);
-        if (!combine(c, count))
-            return false;
+        if (!combine(c, count)) return false;
     } while (index_next(d->nreduced, d->reduced, index));
     return true;
 }
 
 static bool reduce_all(struct eval *e, const struct hlo_instr *instr, struct literal **ops,
-                       struct combiner *c, struct literal **results)
-{
+                       struct combiner *c, struct literal **results) {
     struct reduce_dims d;
     int64_t index[SHAPE_MAX_RANK] = {0}, base[EVAL_BLOCK];
     int64_t total = results[0]->shape->count;
@@ -191,8 +176,7 @@ static bool reduce_all(struct eval *e, const struct hlo_instr *instr, struct lit
     return true;
 }
 
-struct literal *eval_reduce(struct eval *e, const struct hlo_instr *instr, struct literal **ops)
-{
+struct literal *eval_reduce(struct eval *e, const struct hlo_instr *instr, struct literal **ops) {
     int n = instr->noperands / 2;
     struct combiner c;
     struct literal **results = NULL, *result;
@@ -203,8 +187,7 @@ struct literal *eval_reduce(struct eval *e, const struct hlo_instr *instr, struc
             eval_error(e, instr, "operands differ in shape");
             good = false;
         }
-    if (good)
-        results = new_results(e, instr, n);
+    if (good) results = new_results(e, instr, n);
     good = results && reduce_all(e, instr, ops, &c, results);
     result = finish_results(e, instr, results, n, good);
     combiner_free(&c);
@@ -215,17 +198,13 @@ struct literal *eval_reduce(struct eval *e, const struct hlo_instr *instr, struc
 
 static const struct window_dim unit_window = {1, 1, 0, 0, 1, 1, false};
 
-static struct window_dim window_dim(const struct hlo_instr *instr, int dim)
-{
+static struct window_dim window_dim(const struct hlo_instr *instr, int dim) {
     const struct window *window = instr_window(instr);
     struct window_dim w = window && dim < window->count ? window->v[dim] : unit_window;
 
-    if (w.stride < 1)
-        w.stride = 1;
-    if (w.lhs_dilate < 1)
-        w.lhs_dilate = 1;
-    if (w.rhs_dilate < 1)
-        w.rhs_dilate = 1;
+    if (w.stride < 1) w.stride = 1;
+    if (w.lhs_dilate < 1) w.lhs_dilate = 1;
+    if (w.rhs_dilate < 1) w.rhs_dilate = 1;
     return w;
 }
 
@@ -236,8 +215,7 @@ struct windows {
 };
 
 static void windows_init(struct windows *w, const struct hlo_instr *instr,
-                         const struct literal *in)
-{
+                         const struct literal *in) {
     w->rank = in->shape->rank;
     row_strides(in->shape, w->strides);
     for (int i = 0; i < w->rank; i++) {
@@ -249,8 +227,7 @@ static void windows_init(struct windows *w, const struct hlo_instr *instr,
 
 /* Place of a window's element in the operand, or -1 where it is padding or a gap. */
 static inline int64_t window_at(const struct windows *w, const int64_t *out,
-                                const int64_t *position)
-{
+                                const int64_t *position) {
     int64_t at = 0;
 
     for (int i = 0; i < w->rank; i++) {
@@ -258,23 +235,19 @@ static inline int64_t window_at(const struct windows *w, const int64_t *out,
         int64_t p = d->reversed ? d->size - 1 - position[i] : position[i];
         int64_t x = out[i] * d->stride + p * d->rhs_dilate - d->pad_low;
 
-        if (x < 0)
-            return -1;
+        if (x < 0) return -1;
         if (d->lhs_dilate != 1) {
-            if (x % d->lhs_dilate)
-                return -1;
+            if (x % d->lhs_dilate) return -1;
             x /= d->lhs_dilate;
         }
-        if (x >= w->limits[i])
-            return -1;
+        if (x >= w->limits[i]) return -1;
         at += x * w->strides[i];
     }
     return at;
 }
 
 static void swap_values(struct combiner *c, const int *picked, int count, union scalar *spare,
-                        bool back)
-{
+                        bool back) {
     for (int j = 0; j < c->n; j++) {
         union scalar *acc = c->acc + j * EVAL_BLOCK, *all = spare + j * EVAL_BLOCK;
 
@@ -289,40 +262,34 @@ static void swap_values(struct combiner *c, const int *picked, int count, union 
 
 /* Accumulators of a block are in `all`; those whose window has an element here step together. */
 static bool window_block(struct combiner *c, const struct windows *w, struct literal **ops,
-                         const int64_t (*outs)[SHAPE_MAX_RANK], int count, union scalar *all)
-{
+                         const int64_t (*outs)[SHAPE_MAX_RANK], int count, union scalar *all) {
     int64_t position[SHAPE_MAX_RANK] = {0}, base[EVAL_BLOCK];
     int picked[EVAL_BLOCK];
 
     for (int i = 0; i < w->rank; i++)
-        if (w->sizes[i] == 0)
-            return true;
+        if (w->sizes[i] == 0) return true;
     do {
         int n = 0;
 
         for (int k = 0; k < count; k++) {
             int64_t at = window_at(w, outs[k], position);
 
-            if (at < 0)
-                continue;
+            if (at < 0) continue;
             picked[n] = k;
             base[n++] = at;
         }
-        if (n == 0)
-            continue;
+        if (n == 0) continue;
         swap_values(c, picked, n, all, false);
         for (int j = 0; j < c->n; j++)
             scalar_load_at(ops[j]->shape->type, ops[j]->data, base, 0, n, c->in + j * EVAL_BLOCK);
-        if (!combine(c, n))
-            return false;
+        if (!combine(c, n)) return false;
         swap_values(c, picked, n, all, true);
     } while (index_next(w->rank, w->sizes, position));
     return true;
 }
 
 static bool reduce_windows(struct eval *e, const struct hlo_instr *instr, struct literal **ops,
-                           struct combiner *c, struct literal **results)
-{
+                           struct combiner *c, struct literal **results) {
     struct windows w;
     const struct shape *shape = results[0]->shape;
     int64_t index[SHAPE_MAX_RANK] = {0}, cells = 1;
@@ -333,8 +300,7 @@ static bool reduce_windows(struct eval *e, const struct hlo_instr *instr, struct
 
     windows_init(&w, instr, ops[0]);
     for (int i = 0; i < w.rank; i++)
-        if (__builtin_mul_overflow(cells, w.sizes[i], &cells))
-            cells = INT64_MAX / EVAL_BLOCK;
+        if (__builtin_mul_overflow(cells, w.sizes[i], &cells)) cells = INT64_MAX / EVAL_BLOCK;
     for (int64_t start = 0; good && start < shape->count; start += EVAL_BLOCK) {
         int count = (int)(shape->count - start < EVAL_BLOCK ? shape->count - start : EVAL_BLOCK);
 
@@ -347,8 +313,7 @@ static bool reduce_windows(struct eval *e, const struct hlo_instr *instr, struct
         good = eval_charge(e, instr, cells) &&
                window_block(c, &w, ops, (const int64_t(*)[SHAPE_MAX_RANK])outs, count, all);
         memcpy(c->acc, all, block);
-        if (good)
-            store_acc(c, results, start, count);
+        if (good) store_acc(c, results, start, count);
     }
     free(outs);
     free(all);
@@ -356,8 +321,7 @@ static bool reduce_windows(struct eval *e, const struct hlo_instr *instr, struct
 }
 
 struct literal *eval_reduce_window(struct eval *e, const struct hlo_instr *instr,
-                                   struct literal **ops)
-{
+                                   struct literal **ops) {
     int n = instr->noperands / 2;
     struct combiner c;
     struct literal **results = NULL, *result;
@@ -368,8 +332,7 @@ struct literal *eval_reduce_window(struct eval *e, const struct hlo_instr *instr
             eval_error(e, instr, "operands differ in shape");
             good = false;
         }
-    if (good)
-        results = new_results(e, instr, n);
+    if (good) results = new_results(e, instr, n);
     good = results && reduce_windows(e, instr, ops, &c, results);
     result = finish_results(e, instr, results, n, good);
     combiner_free(&c);
@@ -379,8 +342,7 @@ struct literal *eval_reduce_window(struct eval *e, const struct hlo_instr *instr
 /* The element that select keeps in the window at `out`; -1 where all of it is padding. *good is
  * false after an error. */
 static int64_t select_in_window(struct scalar_fn *select, const struct windows *w,
-                                const struct literal *in, const int64_t *out, bool *good)
-{
+                                const struct literal *in, const int64_t *out, bool *good) {
     int64_t position[SHAPE_MAX_RANK] = {0}, chosen = -1;
     union scalar current, candidate, keep;
     const union scalar *args[2] = {&current, &candidate};
@@ -389,8 +351,7 @@ static int64_t select_in_window(struct scalar_fn *select, const struct windows *
     do {
         int64_t at = window_at(w, out, position);
 
-        if (at < 0)
-            continue;
+        if (at < 0) continue;
         scalar_load(in->shape->type, in->data, at, 1, &candidate);
         if (chosen >= 0 && !scalar_fn_run(select, 1, args, results)) {
             *good = false;
@@ -404,10 +365,9 @@ static int64_t select_in_window(struct scalar_fn *select, const struct windows *
     return chosen;
 }
 
-static bool select_and_scatter(struct eval *e, const struct hlo_instr *instr,
-                               struct literal **ops, struct combiner *c,
-                               struct scalar_fn *select, struct literal *result)
-{
+static bool select_and_scatter(struct eval *e, const struct hlo_instr *instr, struct literal **ops,
+                               struct combiner *c, struct scalar_fn *select,
+                               struct literal *result) {
     const struct shape *source = ops[1]->shape;
     int64_t index[SHAPE_MAX_RANK] = {0}, done = 0;
     struct windows w;
@@ -418,20 +378,16 @@ static bool select_and_scatter(struct eval *e, const struct hlo_instr *instr,
     for (int64_t k = 0; k < result->shape->count; k++)
         scalar_store(result->shape->type, result->data, k, 1, c->in);
     for (int i = 0; i < w.rank; i++)
-        if (w.sizes[i] < 1)
-            return true;
-    if (source->count == 0)
-        return true;
+        if (w.sizes[i] < 1) return true;
+    if (source->count == 0) return true;
     do {
         int64_t at = select_in_window(select, &w, ops[0], index, &good);
 
-        if (!good || !eval_charge(e, instr, 1))
-            return false;
+        if (!good || !eval_charge(e, instr, 1)) return false;
         if (at >= 0) { /* scatter(source, so far), as XLA calls it */
             scalar_load(source->type, ops[1]->data, done, 1, c->acc);
             scalar_load(result->shape->type, result->data, at, 1, c->in);
-            if (!combine(c, 1))
-                return false;
+            if (!combine(c, 1)) return false;
             scalar_store(result->shape->type, result->data, at, 1, c->acc);
         }
         done++;
@@ -440,8 +396,7 @@ static bool select_and_scatter(struct eval *e, const struct hlo_instr *instr,
 }
 
 struct literal *eval_select_and_scatter(struct eval *e, const struct hlo_instr *instr,
-                                        struct literal **ops)
-{
+                                        struct literal **ops) {
     struct combiner c = {0};
     struct scalar_fn *select = NULL;
     struct literal *result = NULL;
@@ -464,8 +419,7 @@ struct literal *eval_select_and_scatter(struct eval *e, const struct hlo_instr *
 /* ---- map ---- */
 
 static bool map_all(struct scalar_fn *fn, int n, struct literal **ops, struct literal *result,
-                    union scalar *values, const union scalar **args)
-{
+                    union scalar *values, const union scalar **args) {
     union scalar out[EVAL_BLOCK], *outs[1] = {out};
     int64_t total = result->shape->count;
 
@@ -473,19 +427,16 @@ static bool map_all(struct scalar_fn *fn, int n, struct literal **ops, struct li
         int count = (int)(total - start < EVAL_BLOCK ? total - start : EVAL_BLOCK);
 
         for (int j = 0; j < n; j++) {
-            scalar_load(ops[j]->shape->type, ops[j]->data, start, count,
-                        values + j * EVAL_BLOCK);
+            scalar_load(ops[j]->shape->type, ops[j]->data, start, count, values + j * EVAL_BLOCK);
             args[j] = values + j * EVAL_BLOCK;
         }
-        if (!scalar_fn_run(fn, count, args, outs))
-            return false;
+        if (!scalar_fn_run(fn, count, args, outs)) return false;
         scalar_store(result->shape->type, result->data, start, count, out);
     }
     return true;
 }
 
-struct literal *eval_map(struct eval *e, const struct hlo_instr *instr, struct literal **ops)
-{
+struct literal *eval_map(struct eval *e, const struct hlo_instr *instr, struct literal **ops) {
     int n = instr->noperands;
     struct scalar_fn *fn;
     union scalar *values;
@@ -500,8 +451,7 @@ struct literal *eval_map(struct eval *e, const struct hlo_instr *instr, struct l
     fn = scalar_fn_new(e, instr, instr->called[0], false);
     values = eval_scratch(e, instr, n, EVAL_BLOCK * sizeof(union scalar));
     args = eval_scratch(e, instr, n, sizeof *args);
-    if (fn && values && args)
-        result = eval_new(e, instr, instr->shape);
+    if (fn && values && args) result = eval_new(e, instr, instr->shape);
     if (result && !map_all(fn, n, ops, result, values, args)) {
         eval_drop(e, result);
         result = NULL;

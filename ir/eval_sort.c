@@ -9,8 +9,7 @@ typedef bool before_fn(void *context, int64_t a, int64_t b, bool *good);
 
 /* Bottom-up merge sort: stable, and at peace with comparators that are no order. */
 static bool merge_sort(int64_t *order, int64_t *spare, int64_t count, before_fn *before,
-                       void *context)
-{
+                       void *context) {
     bool good = true;
 
     for (int64_t width = 1; width < count && good; width *= 2) {
@@ -20,8 +19,8 @@ static bool merge_sort(int64_t *order, int64_t *spare, int64_t count, before_fn 
             int64_t left = start, right = middle;
 
             for (int64_t k = start; k < end; k++) {
-                bool take_right = left >= middle ||
-                                  (right < end && before(context, order[right], order[left], &good));
+                bool take_right = left >= middle || (right < end && before(context, order[right],
+                                                                           order[left], &good));
 
                 spare[k] = take_right ? order[right++] : order[left++];
             }
@@ -42,13 +41,11 @@ struct sorter {
     int64_t *order, *spare;
 };
 
-static bool sort_before(void *context, int64_t a, int64_t b, bool *good)
-{
+static bool sort_before(void *context, int64_t a, int64_t b, bool *good) {
     struct sorter *s = context;
     union scalar keep, *outs[1] = {&keep};
 
-    if (!*good)
-        return false;
+    if (!*good) return false;
     for (int j = 0; j < s->n; j++) {
         s->args[2 * j] = &s->row[j * s->length + a];
         s->args[2 * j + 1] = &s->row[j * s->length + b];
@@ -57,17 +54,15 @@ static bool sort_before(void *context, int64_t a, int64_t b, bool *good)
     return *good && keep.i != 0;
 }
 
-static bool sort_row(struct sorter *s, struct literal **ops, struct literal **results,
-                     int64_t base, int64_t stride)
-{
+static bool sort_row(struct sorter *s, struct literal **ops, struct literal **results, int64_t base,
+                     int64_t stride) {
     for (int j = 0; j < s->n; j++)
         for (int64_t i = 0; i < s->length; i++)
             scalar_load(ops[j]->shape->type, ops[j]->data, base + i * stride, 1,
                         &s->row[j * s->length + i]);
     for (int64_t i = 0; i < s->length; i++)
         s->order[i] = i;
-    if (!merge_sort(s->order, s->spare, s->length, sort_before, s))
-        return false;
+    if (!merge_sort(s->order, s->spare, s->length, sort_before, s)) return false;
     for (int j = 0; j < s->n; j++) {
         int size = element_type_size(ops[j]->shape->type);
 
@@ -79,8 +74,7 @@ static bool sort_row(struct sorter *s, struct literal **ops, struct literal **re
 }
 
 static bool sort_rows(struct eval *e, const struct hlo_instr *instr, struct sorter *s,
-                      struct literal **ops, struct literal **results, int64_t dim)
-{
+                      struct literal **ops, struct literal **results, int64_t dim) {
     const struct shape *shape = ops[0]->shape;
     int64_t inner = 1, outer = 1;
 
@@ -98,8 +92,7 @@ static bool sort_rows(struct eval *e, const struct hlo_instr *instr, struct sort
     return true;
 }
 
-static bool sort_init(struct sorter *s, struct eval *e, const struct hlo_instr *instr)
-{
+static bool sort_init(struct sorter *s, struct eval *e, const struct hlo_instr *instr) {
     s->fn = scalar_fn_new(e, instr, instr->called[0], false);
     s->row = eval_scratch(e, instr, s->n * s->length, sizeof *s->row);
     s->args = eval_scratch(e, instr, 2 * s->n, sizeof *s->args);
@@ -108,8 +101,7 @@ static bool sort_init(struct sorter *s, struct eval *e, const struct hlo_instr *
     return s->fn && s->row && s->args && s->order && s->spare;
 }
 
-struct literal *eval_sort(struct eval *e, const struct hlo_instr *instr, struct literal **ops)
-{
+struct literal *eval_sort(struct eval *e, const struct hlo_instr *instr, struct literal **ops) {
     struct int_list dims = instr_ints(instr, ATTR_DIMENSIONS);
     const struct shape *shape = ops[0]->shape;
     int64_t dim = dims.count ? dims.v[0] : shape->rank - 1;
@@ -129,8 +121,7 @@ struct literal *eval_sort(struct eval *e, const struct hlo_instr *instr, struct 
     results = eval_scratch(e, instr, s.n, sizeof *results);
     for (int j = 0; results && good && j < s.n; j++)
         good = (results[j] = eval_new_uninit(e, instr, ops[j]->shape)) != NULL;
-    good = good && results && sort_init(&s, e, instr) &&
-           sort_rows(e, instr, &s, ops, results, dim);
+    good = good && results && sort_init(&s, e, instr) && sort_rows(e, instr, &s, ops, results, dim);
     if (good)
         result = shape_is_tuple(instr->shape) ? eval_new_tuple(e, instr, instr->shape, results)
                                               : results[0];
@@ -152,8 +143,7 @@ struct top {
     bool largest;
 };
 
-static bool top_before(void *context, int64_t a, int64_t b, bool *good)
-{
+static bool top_before(void *context, int64_t a, int64_t b, bool *good) {
     struct top *t = context;
 
     (void)good;
@@ -161,27 +151,20 @@ static bool top_before(void *context, int64_t a, int64_t b, bool *good)
 }
 
 /* Integers in the total order of the values. */
-static int64_t order_key(enum element_type type, const union scalar *x)
-{
+static int64_t order_key(enum element_type type, const union scalar *x) {
     double d;
     int64_t bits;
 
     switch (scalar_class(type)) {
-    case CLASS_INT:
-        return type == TYPE_U64 ? (int64_t)(x->u ^ (1ull << 63)) : x->i;
-    case CLASS_F64:
-        d = x->d;
-        break;
-    default:
-        d = x->f;
-        break;
+    case CLASS_INT: return type == TYPE_U64 ? (int64_t)(x->u ^ (1ull << 63)) : x->i;
+    case CLASS_F64: d = x->d; break;
+    default: d = x->f; break;
     }
     memcpy(&bits, &d, sizeof bits);
     return bits ^ (int64_t)((uint64_t)(bits >> 63) >> 1);
 }
 
-static bool top_is_largest(const struct hlo_instr *instr)
-{
+static bool top_is_largest(const struct hlo_instr *instr) {
     const char *config = instr_text(instr, ATTR_BACKEND_CONFIG);
 
     if (instr->opcode == OP_CUSTOM_CALL && config) {
@@ -193,8 +176,7 @@ static bool top_is_largest(const struct hlo_instr *instr)
 }
 
 static bool top_rows(struct eval *e, const struct hlo_instr *instr, const struct literal *in,
-                     struct literal *values, struct literal *indices)
-{
+                     struct literal *values, struct literal *indices) {
     const struct shape *shape = in->shape;
     int64_t n = shape->dims[shape->rank - 1], k = values->shape->dims[shape->rank - 1];
     int64_t rows = n ? shape->count / n : 0;
@@ -220,8 +202,7 @@ static bool top_rows(struct eval *e, const struct hlo_instr *instr, const struct
     return memory != NULL;
 }
 
-struct literal *eval_topk(struct eval *e, const struct hlo_instr *instr, struct literal **ops)
-{
+struct literal *eval_topk(struct eval *e, const struct hlo_instr *instr, struct literal **ops) {
     const struct shape *shape = instr->shape, *in = ops[0]->shape;
     struct literal *result;
 
@@ -242,8 +223,7 @@ struct literal *eval_topk(struct eval *e, const struct hlo_instr *instr, struct 
 
 /* Slice `step` of an array along `dim`, or its writing back. */
 static void move_slice(struct literal *array, struct literal *slice, int64_t dim, int64_t step,
-                       bool out)
-{
+                       bool out) {
     const struct shape *shape = array->shape;
     int64_t outer = 1, inner = element_type_size(shape->type), length = shape->dims[dim];
 
@@ -273,8 +253,7 @@ struct scan {
 
 /* One step: (slices, carries) -> (output slices, carries). */
 static bool scan_step(struct eval *e, const struct hlo_instr *instr, struct literal **ops,
-                      struct scan *s, struct literal **carries, int64_t step)
-{
+                      struct scan *s, struct literal **carries, int64_t step) {
     const struct hlo_computation *body = instr->called[0];
     struct literal *result;
 
@@ -286,8 +265,7 @@ static bool scan_step(struct eval *e, const struct hlo_instr *instr, struct lite
             return false;
         }
         s->args[k] = eval_new(e, instr, slice);
-        if (!s->args[k])
-            return false;
+        if (!s->args[k]) return false;
         move_slice(ops[k], s->args[k], s->dim, step, true);
     }
     for (int k = 0; k < s->ncarries; k++) {
@@ -295,8 +273,7 @@ static bool scan_step(struct eval *e, const struct hlo_instr *instr, struct lite
         carries[k] = NULL;
     }
     result = eval_computation(e, body, s->ninputs + s->ncarries, s->args);
-    if (!result)
-        return false;
+    if (!result) return false;
     for (int k = 0; k < s->noutputs + s->ncarries; k++) {
         struct literal *leaf = result->elements ? result->elements[k] : result;
 
@@ -310,8 +287,7 @@ static bool scan_step(struct eval *e, const struct hlo_instr *instr, struct lite
     return true;
 }
 
-static bool scan_fits(const struct hlo_instr *instr, struct literal **ops, const struct scan *s)
-{
+static bool scan_fits(const struct hlo_instr *instr, struct literal **ops, const struct scan *s) {
     const struct hlo_computation *body = instr->ncalled == 1 ? instr->called[0] : NULL;
     const struct shape *shape = instr->shape, *root;
     int results = shape_is_tuple(shape) ? shape->ntuple : 1;
@@ -320,8 +296,7 @@ static bool scan_fits(const struct hlo_instr *instr, struct literal **ops, const
         s->dim < 0 || s->dim >= ops[0]->shape->rank || s->noutputs + s->ncarries != results)
         return false;
     root = body->root->shape;
-    if ((shape_is_tuple(root) ? root->ntuple : 1) != results)
-        return false;
+    if ((shape_is_tuple(root) ? root->ntuple : 1) != results) return false;
     for (int k = 0; k < s->noutputs; k++) {
         const struct shape *out = shape_is_tuple(shape) ? shape->tuple[k] : shape;
         const struct shape *slice = shape_is_tuple(root) ? root->tuple[k] : root;
@@ -331,13 +306,11 @@ static bool scan_fits(const struct hlo_instr *instr, struct literal **ops, const
             return false;
     }
     for (int k = 1; k < s->ninputs; k++)
-        if (s->dim >= ops[k]->shape->rank || ops[k]->shape->dims[s->dim] != s->length)
-            return false;
+        if (s->dim >= ops[k]->shape->rank || ops[k]->shape->dims[s->dim] != s->length) return false;
     return true;
 }
 
-struct literal *eval_scan(struct eval *e, const struct hlo_instr *instr, struct literal **ops)
-{
+struct literal *eval_scan(struct eval *e, const struct hlo_instr *instr, struct literal **ops) {
     struct int_list dims = instr_ints(instr, ATTR_DIMENSIONS);
     struct scan s = {0};
     struct literal **carries, *result = NULL;
@@ -348,8 +321,7 @@ struct literal *eval_scan(struct eval *e, const struct hlo_instr *instr, struct 
     s.ninputs = instr->noperands - s.ncarries;
     s.noutputs = (shape_is_tuple(instr->shape) ? instr->shape->ntuple : 1) - s.ncarries;
     s.dim = dims.count ? dims.v[0] : 0;
-    if (s.dim >= 0 && s.dim < ops[0]->shape->rank)
-        s.length = ops[0]->shape->dims[s.dim];
+    if (s.dim >= 0 && s.dim < ops[0]->shape->rank) s.length = ops[0]->shape->dims[s.dim];
     if (!scan_fits(instr, ops, &s))
         return eval_error(e, instr, "operands, computation and result do not fit together");
     s.args = eval_scratch(e, instr, instr->noperands, sizeof *s.args);

@@ -4,8 +4,7 @@
 
 #include "ir/eval_internal.h"
 
-void row_strides(const struct shape *shape, int64_t *strides)
-{
+void row_strides(const struct shape *shape, int64_t *strides) {
     int64_t stride = 1;
 
     for (int i = shape->rank - 1; i >= 0; i--) {
@@ -14,8 +13,7 @@ void row_strides(const struct shape *shape, int64_t *strides)
     }
 }
 
-static void copy_row(char *out, const char *in, int size, int64_t count, int64_t stride)
-{
+static void copy_row(char *out, const char *in, int size, int64_t count, int64_t stride) {
     if (stride == 1) {
         memcpy(out, in, (size_t)(count * size));
         return;
@@ -24,16 +22,14 @@ static void copy_row(char *out, const char *in, int size, int64_t count, int64_t
         memcpy(out + k * size, in + k * stride * size, (size_t)size);
 }
 
-void strided_copy(void *out, const void *in, int size, int rank, const int64_t *dims,
-                  int64_t start, const int64_t *strides)
-{
+void strided_copy(void *out, const void *in, int size, int rank, const int64_t *dims, int64_t start,
+                  const int64_t *strides) {
     int64_t index[SHAPE_MAX_RANK] = {0};
     int64_t row = rank ? dims[rank - 1] : 1, stride = rank ? strides[rank - 1] : 1;
     int64_t done = 0;
 
     for (int i = 0; i < rank; i++)
-        if (dims[i] == 0)
-            return;
+        if (dims[i] == 0) return;
     do {
         int64_t at = start;
 
@@ -46,8 +42,7 @@ void strided_copy(void *out, const void *in, int size, int rank, const int64_t *
 
 static struct literal *copy_strided(struct eval *e, const struct hlo_instr *instr,
                                     const struct literal *from, int64_t start,
-                                    const int64_t *strides)
-{
+                                    const int64_t *strides) {
     struct literal *result = eval_new_uninit(e, instr, instr->shape);
 
     if (result)
@@ -58,24 +53,21 @@ static struct literal *copy_strided(struct eval *e, const struct hlo_instr *inst
 
 /* ---- sources ---- */
 
-struct literal *eval_constant(struct eval *e, const struct hlo_instr *instr, struct literal **ops)
-{
+struct literal *eval_constant(struct eval *e, const struct hlo_instr *instr, struct literal **ops) {
     (void)ops;
     if (!instr->literal || literal_has_elided(instr->literal))
         return eval_error(e, instr, "the constant's values were left out of the text ({...})");
     return literal_ref(instr->literal);
 }
 
-struct literal *eval_iota(struct eval *e, const struct hlo_instr *instr, struct literal **ops)
-{
+struct literal *eval_iota(struct eval *e, const struct hlo_instr *instr, struct literal **ops) {
     struct literal *result = eval_new_uninit(e, instr, instr->shape);
     const struct shape *shape = instr->shape;
     int64_t dim = instr_int(instr, ATTR_IOTA_DIMENSION, 0), inner = 1;
     union scalar block[EVAL_BLOCK];
 
     (void)ops;
-    if (!result)
-        return NULL;
+    if (!result) return NULL;
     if (dim < 0 || dim >= shape->rank) {
         eval_drop(e, result);
         return eval_error(e, instr, "iota_dimension is out of range");
@@ -93,8 +85,7 @@ struct literal *eval_iota(struct eval *e, const struct hlo_instr *instr, struct 
     return result;
 }
 
-struct literal *eval_tuple(struct eval *e, const struct hlo_instr *instr, struct literal **ops)
-{
+struct literal *eval_tuple(struct eval *e, const struct hlo_instr *instr, struct literal **ops) {
     if (instr->noperands != instr->shape->ntuple)
         return eval_error(e, instr, "operand count differs from the tuple's");
     for (int k = 0; k < instr->noperands; k++)
@@ -103,8 +94,7 @@ struct literal *eval_tuple(struct eval *e, const struct hlo_instr *instr, struct
 }
 
 struct literal *eval_get_tuple_element(struct eval *e, const struct hlo_instr *instr,
-                                       struct literal **ops)
-{
+                                       struct literal **ops) {
     int64_t index = instr_int(instr, ATTR_INDEX, 0);
 
     if (!ops[0]->elements || index < 0 || index >= ops[0]->shape->ntuple)
@@ -112,42 +102,36 @@ struct literal *eval_get_tuple_element(struct eval *e, const struct hlo_instr *i
     return literal_ref(ops[0]->elements[index]);
 }
 
-struct literal *eval_identity(struct eval *e, const struct hlo_instr *instr, struct literal **ops)
-{
+struct literal *eval_identity(struct eval *e, const struct hlo_instr *instr, struct literal **ops) {
     (void)e;
     (void)instr;
     return literal_ref(ops[0]);
 }
 
-struct literal *eval_token(struct eval *e, const struct hlo_instr *instr, struct literal **ops)
-{
+struct literal *eval_token(struct eval *e, const struct hlo_instr *instr, struct literal **ops) {
     (void)ops;
     return eval_new(e, instr, instr->shape);
 }
 
 /* ---- shape changes ---- */
 
-struct literal *eval_reshape(struct eval *e, const struct hlo_instr *instr, struct literal **ops)
-{
+struct literal *eval_reshape(struct eval *e, const struct hlo_instr *instr, struct literal **ops) {
     struct literal *result;
 
     if (ops[0]->shape->bytes != instr->shape->bytes)
         return eval_error(e, instr, "operand and result differ in size");
     result = eval_new_uninit(e, instr, instr->shape);
-    if (result)
-        memcpy(result->data, ops[0]->data, (size_t)instr->shape->bytes);
+    if (result) memcpy(result->data, ops[0]->data, (size_t)instr->shape->bytes);
     return result;
 }
 
 /* Elements of the shape in memory order to (or from) logical order. */
-static void reorder(const struct shape *shape, char *logical, char *physical, bool to_logical)
-{
+static void reorder(const struct shape *shape, char *logical, char *physical, bool to_logical) {
     int size = element_type_size(shape->type);
     int64_t strides[SHAPE_MAX_RANK], index[SHAPE_MAX_RANK] = {0}, done = 0;
 
     shape_strides(shape, strides);
-    if (shape->count == 0)
-        return;
+    if (shape->count == 0) return;
     do {
         int64_t at = 0;
 
@@ -162,16 +146,14 @@ static void reorder(const struct shape *shape, char *logical, char *physical, bo
 }
 
 /* The same bytes in memory, which the layouts of operand and result read differently. */
-struct literal *eval_bitcast(struct eval *e, const struct hlo_instr *instr, struct literal **ops)
-{
+struct literal *eval_bitcast(struct eval *e, const struct hlo_instr *instr, struct literal **ops) {
     const struct shape *from = instr->operands[0]->shape, *to = instr->shape;
     struct literal *result;
     char *memory;
 
     if (!shape_is_array(from) || !shape_is_array(to) || from->bytes != to->bytes)
-        return from->plain == to->plain
-                   ? literal_ref(ops[0])
-                   : eval_error(e, instr, "operand and result differ in size");
+        return from->plain == to->plain ? literal_ref(ops[0])
+                                        : eval_error(e, instr, "operand and result differ in size");
     if (shape_layout_is_default(from) && shape_layout_is_default(to))
         return eval_reshape(e, instr, ops);
     memory = eval_scratch(e, instr, from->bytes, 1);
@@ -184,15 +166,14 @@ struct literal *eval_bitcast(struct eval *e, const struct hlo_instr *instr, stru
     return result;
 }
 
-struct literal *eval_broadcast(struct eval *e, const struct hlo_instr *instr, struct literal **ops)
-{
+struct literal *eval_broadcast(struct eval *e, const struct hlo_instr *instr,
+                               struct literal **ops) {
     struct int_list dims = instr_ints(instr, ATTR_DIMENSIONS);
     int64_t in_strides[SHAPE_MAX_RANK], strides[SHAPE_MAX_RANK] = {0};
     const struct shape *in = ops[0]->shape;
 
     row_strides(in, in_strides);
-    if (dims.count != in->rank)
-        return eval_error(e, instr, "dimensions do not match the operand");
+    if (dims.count != in->rank) return eval_error(e, instr, "dimensions do not match the operand");
     for (int i = 0; i < in->rank; i++) {
         if (dims.v[i] < 0 || dims.v[i] >= instr->shape->rank)
             return eval_error(e, instr, "dimensions are out of range");
@@ -201,8 +182,8 @@ struct literal *eval_broadcast(struct eval *e, const struct hlo_instr *instr, st
     return copy_strided(e, instr, ops[0], 0, strides);
 }
 
-struct literal *eval_transpose(struct eval *e, const struct hlo_instr *instr, struct literal **ops)
-{
+struct literal *eval_transpose(struct eval *e, const struct hlo_instr *instr,
+                               struct literal **ops) {
     struct int_list dims = instr_ints(instr, ATTR_DIMENSIONS);
     int64_t in_strides[SHAPE_MAX_RANK], strides[SHAPE_MAX_RANK];
 
@@ -217,24 +198,21 @@ struct literal *eval_transpose(struct eval *e, const struct hlo_instr *instr, st
     return copy_strided(e, instr, ops[0], 0, strides);
 }
 
-struct literal *eval_reverse(struct eval *e, const struct hlo_instr *instr, struct literal **ops)
-{
+struct literal *eval_reverse(struct eval *e, const struct hlo_instr *instr, struct literal **ops) {
     struct int_list dims = instr_ints(instr, ATTR_DIMENSIONS);
     int64_t strides[SHAPE_MAX_RANK], start = 0;
     const struct shape *shape = ops[0]->shape;
 
     row_strides(shape, strides);
     for (int i = 0; i < shape->rank; i++) {
-        if (!ints_contain(dims, i) || shape->dims[i] == 0)
-            continue;
+        if (!ints_contain(dims, i) || shape->dims[i] == 0) continue;
         start += (shape->dims[i] - 1) * strides[i];
         strides[i] = -strides[i];
     }
     return copy_strided(e, instr, ops[0], start, strides);
 }
 
-struct literal *eval_slice(struct eval *e, const struct hlo_instr *instr, struct literal **ops)
-{
+struct literal *eval_slice(struct eval *e, const struct hlo_instr *instr, struct literal **ops) {
     const struct hlo_attr *attr = instr_attr(instr, ATTR_SLICE);
     int64_t strides[SHAPE_MAX_RANK], start = 0;
     const struct shape *shape = ops[0]->shape;
@@ -254,18 +232,15 @@ struct literal *eval_slice(struct eval *e, const struct hlo_instr *instr, struct
 }
 
 struct literal *eval_concatenate(struct eval *e, const struct hlo_instr *instr,
-                                 struct literal **ops)
-{
+                                 struct literal **ops) {
     struct int_list dims = instr_ints(instr, ATTR_DIMENSIONS);
     int64_t dim = dims.count ? dims.v[0] : 0, outer = 1, inner, offset = 0, row;
     const struct shape *shape = instr->shape;
     struct literal *result;
 
-    if (dim < 0 || dim >= shape->rank)
-        return eval_error(e, instr, "dimensions are out of range");
+    if (dim < 0 || dim >= shape->rank) return eval_error(e, instr, "dimensions are out of range");
     result = eval_new_uninit(e, instr, shape);
-    if (!result)
-        return NULL;
+    if (!result) return NULL;
     inner = element_type_size(shape->type);
     for (int i = 0; i < dim; i++)
         outer *= shape->dims[i];
@@ -283,14 +258,12 @@ struct literal *eval_concatenate(struct eval *e, const struct hlo_instr *instr,
     return result;
 }
 
-static void fill(void *out, const void *value, int size, int64_t count)
-{
+static void fill(void *out, const void *value, int size, int64_t count) {
     for (int64_t k = 0; k < count; k++)
         memcpy((char *)out + k * size, value, (size_t)size);
 }
 
-struct literal *eval_pad(struct eval *e, const struct hlo_instr *instr, struct literal **ops)
-{
+struct literal *eval_pad(struct eval *e, const struct hlo_instr *instr, struct literal **ops) {
     const struct hlo_attr *attr = instr_attr(instr, ATTR_PADDING);
     const struct shape *in = ops[0]->shape, *shape = instr->shape;
     int64_t index[SHAPE_MAX_RANK] = {0}, strides[SHAPE_MAX_RANK], done = 0;
@@ -300,12 +273,10 @@ struct literal *eval_pad(struct eval *e, const struct hlo_instr *instr, struct l
     if (!attr || attr->padding->count != in->rank || shape->rank != in->rank)
         return eval_error(e, instr, "padding does not match the operand");
     result = eval_new_uninit(e, instr, shape);
-    if (!result)
-        return NULL;
+    if (!result) return NULL;
     row_strides(shape, strides);
     fill(result->data, ops[1]->data, size, shape->count);
-    if (in->count == 0)
-        return result;
+    if (in->count == 0) return result;
     do {
         int64_t at = 0;
         bool inside = true;
@@ -328,8 +299,7 @@ struct literal *eval_pad(struct eval *e, const struct hlo_instr *instr, struct l
 /* ---- dynamic starts ---- */
 
 /* An index of any integer type; u64 past the signed range counts as large. */
-static int64_t read_index(const struct literal *literal, int64_t at)
-{
+static int64_t read_index(const struct literal *literal, int64_t at) {
     union scalar x;
 
     scalar_load(literal->shape->type, literal->data, at, 1, &x);
@@ -337,23 +307,20 @@ static int64_t read_index(const struct literal *literal, int64_t at)
 }
 
 /* The starts as scalar operands, or (the old form) as one vector. */
-static int64_t read_start(const struct hlo_instr *instr, struct literal **ops, int first, int dim)
-{
+static int64_t read_start(const struct hlo_instr *instr, struct literal **ops, int first, int dim) {
     if (instr->noperands == first + 1 && ops[first]->shape->rank == 1)
         return read_index(ops[first], dim);
     return read_index(ops[first + dim], 0);
 }
 
-static bool starts_fit(const struct hlo_instr *instr, struct literal **ops, int first, int rank)
-{
+static bool starts_fit(const struct hlo_instr *instr, struct literal **ops, int first, int rank) {
     if (instr->noperands == first + 1 && ops[first]->shape->rank == 1)
         return ops[first]->shape->dims[0] == rank;
     return instr->noperands == first + rank;
 }
 
 struct literal *eval_dynamic_slice(struct eval *e, const struct hlo_instr *instr,
-                                   struct literal **ops)
-{
+                                   struct literal **ops) {
     const struct shape *in = ops[0]->shape;
     int64_t strides[SHAPE_MAX_RANK], start = 0;
 
@@ -361,20 +328,18 @@ struct literal *eval_dynamic_slice(struct eval *e, const struct hlo_instr *instr
         return eval_error(e, instr, "start indices do not match the operand");
     row_strides(in, strides);
     for (int i = 0; i < in->rank; i++)
-        start += strides[i] * clamp_int(read_start(instr, ops, 1, i), 0,
-                                        in->dims[i] - instr->shape->dims[i]);
+        start += strides[i] *
+                 clamp_int(read_start(instr, ops, 1, i), 0, in->dims[i] - instr->shape->dims[i]);
     return copy_strided(e, instr, ops[0], start, strides);
 }
 
 static void write_window(struct literal *into, const struct literal *update, int64_t start,
-                         const int64_t *strides)
-{
+                         const int64_t *strides) {
     const struct shape *shape = update->shape;
     int size = element_type_size(shape->type), rank = shape->rank;
     int64_t index[SHAPE_MAX_RANK] = {0}, done = 0, row = rank ? shape->dims[rank - 1] : 1;
 
-    if (shape->count == 0)
-        return;
+    if (shape->count == 0) return;
     do {
         int64_t at = start;
 
@@ -388,21 +353,17 @@ static void write_window(struct literal *into, const struct literal *update, int
 
 /* The operand itself where nobody else sees it, otherwise a copy. */
 static struct literal *own_array(struct eval *e, const struct hlo_instr *instr,
-                                 struct literal *operand)
-{
+                                 struct literal *operand) {
     struct literal *result;
 
-    if (operand->refs == 1)
-        return literal_ref(operand);
+    if (operand->refs == 1) return literal_ref(operand);
     result = eval_new_uninit(e, instr, operand->shape);
-    if (result)
-        memcpy(result->data, operand->data, operand->size);
+    if (result) memcpy(result->data, operand->data, operand->size);
     return result;
 }
 
 struct literal *eval_dynamic_update_slice(struct eval *e, const struct hlo_instr *instr,
-                                          struct literal **ops)
-{
+                                          struct literal **ops) {
     const struct shape *in = ops[0]->shape, *update = ops[1]->shape;
     int64_t strides[SHAPE_MAX_RANK], start = 0;
     struct literal *result;
@@ -413,34 +374,29 @@ struct literal *eval_dynamic_update_slice(struct eval *e, const struct hlo_instr
     for (int i = 0; i < in->rank; i++) {
         if (update->dims[i] > in->dims[i])
             return eval_error(e, instr, "the update is larger than the operand");
-        start += strides[i] *
-                 clamp_int(read_start(instr, ops, 2, i), 0, in->dims[i] - update->dims[i]);
+        start +=
+            strides[i] * clamp_int(read_start(instr, ops, 2, i), 0, in->dims[i] - update->dims[i]);
     }
-    if (!eval_charge(e, instr, update->count))
-        return NULL;
+    if (!eval_charge(e, instr, update->count)) return NULL;
     result = own_array(e, instr, ops[0]);
-    if (result)
-        write_window(result, ops[1], start, strides);
+    if (result) write_window(result, ops[1], start, strides);
     return result;
 }
 
 struct literal *eval_get_dimension_size(struct eval *e, const struct hlo_instr *instr,
-                                        struct literal **ops)
-{
+                                        struct literal **ops) {
     struct int_list dims = instr_ints(instr, ATTR_DIMENSIONS);
     struct literal *result;
 
     if (dims.count != 1 || dims.v[0] < 0 || dims.v[0] >= ops[0]->shape->rank)
         return eval_error(e, instr, "dimensions are out of range");
     result = eval_new(e, instr, instr->shape);
-    if (result)
-        literal_set_int(result, 0, live_size(ops[0], (int)dims.v[0]));
+    if (result) literal_set_int(result, 0, live_size(ops[0], (int)dims.v[0]));
     return result;
 }
 
 struct literal *eval_set_dimension_size(struct eval *e, const struct hlo_instr *instr,
-                                        struct literal **ops)
-{
+                                        struct literal **ops) {
     struct int_list dims = instr_ints(instr, ATTR_DIMENSIONS);
     const struct shape *shape = ops[0]->shape;
     int64_t size = read_index(ops[1], 0);
@@ -452,8 +408,7 @@ struct literal *eval_set_dimension_size(struct eval *e, const struct hlo_instr *
         return eval_error(e, instr, "size %lld is outside of the bound %lld", (long long)size,
                           (long long)shape->dims[dims.v[0]]);
     result = eval_reshape(e, instr, ops);
-    if (!result)
-        return NULL;
+    if (!result) return NULL;
     result->dynamic_sizes = malloc((size_t)shape->rank * sizeof(int64_t));
     if (!result->dynamic_sizes) {
         eval_drop(e, result);
@@ -478,8 +433,7 @@ struct index_map {
 };
 
 static bool index_map_init(struct index_map *map, const struct literal *indices,
-                           int64_t vector_dim)
-{
+                           int64_t vector_dim) {
     const struct shape *shape = indices->shape;
     int64_t strides[SHAPE_MAX_RANK];
 
@@ -502,8 +456,7 @@ static bool index_map_init(struct index_map *map, const struct literal *indices,
 
 /* Operand start of the window at a batch index; dimensions without an entry start at 0. */
 static void read_starts(const struct index_map *map, const int64_t *batch, int rank,
-                        int64_t *starts)
-{
+                        int64_t *starts) {
     int64_t at = 0;
 
     for (int i = 0; i < rank; i++)
@@ -516,18 +469,15 @@ static void read_starts(const struct index_map *map, const int64_t *batch, int r
         starts[map->operand_batch.v[i]] = batch[map->batch_of[map->indices_batch.v[i]]];
 }
 
-static bool all_below(struct int_list list, int limit)
-{
+static bool all_below(struct int_list list, int limit) {
     for (int i = 0; i < list.count; i++)
-        if (list.v[i] < 0 || list.v[i] >= limit)
-            return false;
+        if (list.v[i] < 0 || list.v[i] >= limit) return false;
     return true;
 }
 
 /* Dimensions of `shape` split into those in `window` (in order) and the rest. */
 static int split_dims(const struct shape *shape, struct int_list window, int *window_dims,
-                      int *other_dims)
-{
+                      int *other_dims) {
     int nwindow = 0, nother = 0;
 
     for (int i = 0; i < shape->rank; i++) {
@@ -540,18 +490,15 @@ static int split_dims(const struct shape *shape, struct int_list window, int *wi
 }
 
 /* Operand dimensions that a window has: those neither dropped nor batched. */
-static int kept_dims(int rank, struct int_list dropped, struct int_list batched, int *dims)
-{
+static int kept_dims(int rank, struct int_list dropped, struct int_list batched, int *dims) {
     int n = 0;
 
     for (int i = 0; i < rank; i++)
-        if (!ints_contain(dropped, i) && !ints_contain(batched, i))
-            dims[n++] = i;
+        if (!ints_contain(dropped, i) && !ints_contain(batched, i)) dims[n++] = i;
     return n;
 }
 
-struct literal *eval_gather(struct eval *e, const struct hlo_instr *instr, struct literal **ops)
-{
+struct literal *eval_gather(struct eval *e, const struct hlo_instr *instr, struct literal **ops) {
     struct index_map map = {0};
     struct int_list offset = instr_ints(instr, ATTR_OFFSET_DIMS);
     struct int_list collapsed = instr_ints(instr, ATTR_COLLAPSED_SLICE_DIMS);
@@ -574,8 +521,7 @@ struct literal *eval_gather(struct eval *e, const struct hlo_instr *instr, struc
         shape->rank - nwindow != map.nbatch)
         return eval_error(e, instr, "dimension numbers do not fit together");
     result = eval_new_uninit(e, instr, shape);
-    if (!result || shape->count == 0)
-        return result;
+    if (!result || shape->count == 0) return result;
     row_strides(in, strides);
     do {
         int64_t at = 0;
@@ -587,8 +533,7 @@ struct literal *eval_gather(struct eval *e, const struct hlo_instr *instr, struc
             at += clamp_int(starts[i], 0, in->dims[i] - sizes.v[i]) * strides[i];
         for (int i = 0; i < nwindow; i++)
             at += index[window_dims[i]] * strides[kept[i]];
-        memcpy((char *)result->data + done * size, (char *)ops[0]->data + at * size,
-               (size_t)size);
+        memcpy((char *)result->data + done * size, (char *)ops[0]->data + at * size, (size_t)size);
         done++;
     } while (index_next(shape->rank, shape->dims, index));
     return result;
@@ -607,23 +552,19 @@ struct scatter {
     union scalar **outs;
 };
 
-static bool combine_one(struct scatter *s, int64_t at, int64_t from)
-{
+static bool combine_one(struct scatter *s, int64_t at, int64_t from) {
     for (int k = 0; k < s->n; k++) {
         scalar_load(s->results[k]->shape->type, s->results[k]->data, at, 1, &s->values[k]);
-        scalar_load(s->updates[k]->shape->type, s->updates[k]->data, from, 1,
-                    &s->values[s->n + k]);
+        scalar_load(s->updates[k]->shape->type, s->updates[k]->data, from, 1, &s->values[s->n + k]);
     }
-    if (!scalar_fn_run(s->fn, 1, s->args, s->outs))
-        return false;
+    if (!scalar_fn_run(s->fn, 1, s->args, s->outs)) return false;
     for (int k = 0; k < s->n; k++)
         scalar_store(s->results[k]->shape->type, s->results[k]->data, at, 1, &s->values[k]);
     return true;
 }
 
 /* All updates of one window, unless a part of it is out of range. */
-static bool scatter_window(struct scatter *s, const int64_t *batch)
-{
+static bool scatter_window(struct scatter *s, const int64_t *batch) {
     const struct shape *shape = s->results[0]->shape, *update = s->updates[0]->shape;
     int64_t starts[SHAPE_MAX_RANK], sizes[SHAPE_MAX_RANK], window[SHAPE_MAX_RANK] = {0};
     int64_t dims[SHAPE_MAX_RANK], base = 0, from_base = 0;
@@ -634,8 +575,7 @@ static bool scatter_window(struct scatter *s, const int64_t *batch)
     for (int i = 0; i < s->nwindow; i++)
         sizes[s->kept[i]] = dims[i] = update->dims[s->window_dims[i]];
     for (int i = 0; i < s->rank; i++) {
-        if (starts[i] < 0 || starts[i] > shape->dims[i] - sizes[i])
-            return true;
+        if (starts[i] < 0 || starts[i] > shape->dims[i] - sizes[i]) return true;
         base += starts[i] * s->strides[i];
     }
     for (int i = 0; i < s->nbatch; i++)
@@ -647,14 +587,12 @@ static bool scatter_window(struct scatter *s, const int64_t *batch)
             at += window[i] * s->strides[s->kept[i]];
             from += window[i] * s->update_strides[s->window_dims[i]];
         }
-        if (!combine_one(s, at, from))
-            return false;
+        if (!combine_one(s, at, from)) return false;
     } while (index_next(s->nwindow, dims, window));
     return true;
 }
 
-static bool scatter_all(struct eval *e, const struct hlo_instr *instr, struct scatter *s)
-{
+static bool scatter_all(struct eval *e, const struct hlo_instr *instr, struct scatter *s) {
     const struct shape *update = s->updates[0]->shape;
     int64_t batch[SHAPE_MAX_RANK] = {0}, dims[SHAPE_MAX_RANK];
 
@@ -662,8 +600,7 @@ static bool scatter_all(struct eval *e, const struct hlo_instr *instr, struct sc
     s->values = eval_scratch(e, instr, 2 * s->n, sizeof *s->values);
     s->args = eval_scratch(e, instr, 2 * s->n, sizeof *s->args);
     s->outs = eval_scratch(e, instr, s->n, sizeof *s->outs);
-    if (!s->fn || !s->values || !s->args || !s->outs)
-        return false;
+    if (!s->fn || !s->values || !s->args || !s->outs) return false;
     if (instr->called[0]->nparameters != 2 * s->n || scalar_fn_result_count(s->fn) != s->n) {
         eval_error(e, instr, "the computation does not combine %d values", s->n);
         return false;
@@ -672,24 +609,20 @@ static bool scatter_all(struct eval *e, const struct hlo_instr *instr, struct sc
         s->args[k] = &s->values[k];
     for (int k = 0; k < s->n; k++)
         s->outs[k] = &s->values[k];
-    if (update->count == 0)
-        return true;
+    if (update->count == 0) return true;
     for (int i = 0; i < s->nbatch; i++)
         dims[i] = update->dims[s->batch_dims[i]];
     do
-        if (!scatter_window(s, batch))
-            return false;
+        if (!scatter_window(s, batch)) return false;
     while (index_next(s->nbatch, dims, batch));
     return true;
 }
 
-static bool scatter_init(struct scatter *s, const struct hlo_instr *instr, struct literal **ops)
-{
+static bool scatter_init(struct scatter *s, const struct hlo_instr *instr, struct literal **ops) {
     struct int_list inserted = instr_ints(instr, ATTR_INSERTED_WINDOW_DIMS);
     const struct shape *in = ops[0]->shape, *update;
 
-    if (instr->noperands % 2 == 0 || instr->ncalled != 1)
-        return false;
+    if (instr->noperands % 2 == 0 || instr->ncalled != 1) return false;
     s->n = instr->noperands / 2;
     s->updates = ops + s->n + 1;
     update = s->updates[0]->shape;
@@ -709,8 +642,7 @@ static bool scatter_init(struct scatter *s, const struct hlo_instr *instr, struc
            s->nbatch == s->map.nbatch;
 }
 
-struct literal *eval_scatter(struct eval *e, const struct hlo_instr *instr, struct literal **ops)
-{
+struct literal *eval_scatter(struct eval *e, const struct hlo_instr *instr, struct literal **ops) {
     struct scatter s = {0};
     struct literal *result = NULL;
     bool good = true;

@@ -17,31 +17,27 @@ struct fixture {
     struct diag diag;
 };
 
-static void begin(struct fixture *f)
-{
+static void begin(struct fixture *f) {
     f->module = module_new("test");
     f->computation = computation_new(f->module, "entry", true);
     f->module->entry = f->computation;
     diag_init(&f->diag, "test", NULL, 0);
 }
 
-static void end(struct fixture *f)
-{
+static void end(struct fixture *f) {
     diag_clear(&f->diag);
     module_free(f->module);
 }
 
 static struct hlo_instr *parameter(struct fixture *f, int64_t number, enum element_type type,
-                                   int64_t count)
-{
+                                   int64_t count) {
     return instr_new_parameter(f->computation, number,
                                shape_array(f->module->shapes, type, 1, &count), "p");
 }
 
 /* op(a, b) on vectors, by doubles. */
 static void run_binary(enum hlo_opcode opcode, enum element_type type, int n, const double *a,
-                       const double *b, double *out)
-{
+                       const double *b, double *out) {
     struct fixture f;
     struct hlo_instr *operands[2];
     struct literal *args[2], *result;
@@ -49,8 +45,8 @@ static void run_binary(enum hlo_opcode opcode, enum element_type type, int n, co
     begin(&f);
     operands[0] = parameter(&f, 0, type, n);
     operands[1] = parameter(&f, 1, type, n);
-    computation_set_root(f.computation, instr_new(f.computation, NULL, opcode,
-                                                  operands[0]->shape, NULL, 2, operands));
+    computation_set_root(f.computation, instr_new(f.computation, NULL, opcode, operands[0]->shape,
+                                                  NULL, 2, operands));
     assert_true(computation_index_parameters(f.computation));
     args[0] = literal_new(operands[0]->shape);
     args[1] = literal_new(operands[1]->shape);
@@ -68,8 +64,7 @@ static void run_binary(enum hlo_opcode opcode, enum element_type type, int n, co
     end(&f);
 }
 
-static void test_integer_corners(void **state)
-{
+static void test_integer_corners(void **state) {
     const double a[] = {7, -2147483648.0, 5, -2147483648.0}, b[] = {0, -1, 0, -1};
     double out[4];
 
@@ -80,8 +75,7 @@ static void test_integer_corners(void **state)
     assert_true(out[0] == 5 && out[1] == 0);
 }
 
-static void test_float_corners(void **state)
-{
+static void test_float_corners(void **state) {
     const double a[] = {-0.0, NAN, 1e-40}, b[] = {0.0, 1.0, 1e-40};
     double out[3];
 
@@ -94,8 +88,7 @@ static void test_float_corners(void **state)
     assert_true(out[2] == 0);
 }
 
-static void test_limits(void **state)
-{
+static void test_limits(void **state) {
     struct eval_options few_bytes = {.max_bytes = 64}, few_steps = {.max_steps = 10};
     const struct eval_options *limits[] = {&few_bytes, &few_steps};
     struct fixture f;
@@ -106,8 +99,8 @@ static void test_limits(void **state)
     for (int k = 0; k < 2; k++) {
         begin(&f);
         p = operands[0] = operands[1] = parameter(&f, 0, TYPE_F32, 1000);
-        computation_set_root(f.computation, instr_new(f.computation, NULL, OP_ADD, p->shape,
-                                                      NULL, 2, operands));
+        computation_set_root(f.computation,
+                             instr_new(f.computation, NULL, OP_ADD, p->shape, NULL, 2, operands));
         assert_true(computation_index_parameters(f.computation));
         arg = literal_new(p->shape);
         assert_null(module_evaluate(f.module, &arg, limits[k], &f.diag));
@@ -118,8 +111,7 @@ static void test_limits(void **state)
     }
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_integer_corners),
         cmocka_unit_test(test_float_corners),

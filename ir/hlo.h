@@ -103,8 +103,7 @@ int opcode_takes_attr(enum hlo_opcode opcode, enum attr_key key);
 
 const char *enum_word_name(int word);
 /* The word's number for this opcode's attribute, or -1. */
-int enum_word_from_name(enum hlo_opcode opcode, enum attr_key key, const char *name,
-                        size_t length);
+int enum_word_from_name(enum hlo_opcode opcode, enum attr_key key, const char *name, size_t length);
 int enum_precision_from_name(const char *name, size_t length); /* -1: none */
 
 /* ---- attribute values ---- */
@@ -167,9 +166,9 @@ struct iota_tiles {
 
 struct replica_groups {
     bool is_iota;
-    struct int_lists lists;  /* {{0,1},{2,3}} */
-    struct iota_tiles iota;  /* [2,2]<=[4] */
-    const char *mesh;        /* mesh form as written, NULL otherwise */
+    struct int_lists lists; /* {{0,1},{2,3}} */
+    struct iota_tiles iota; /* [2,2]<=[4] */
+    const char *mesh;       /* mesh form as written, NULL otherwise */
 };
 
 enum sharding_kind {
@@ -190,7 +189,7 @@ struct sharding {
     /* tiled: tile dimensions, and the devices as a list or as an iota */
     int ndims;
     const int64_t *dims;
-    int ndevices;           /* of an explicit list; 0: iota */
+    int ndevices; /* of an explicit list; 0: iota */
     const int64_t *devices;
     struct iota_tiles iota;
     bool last_tile_dim_replicate;
@@ -283,16 +282,16 @@ struct hlo_instr {
     struct hlo_attr *attrs;
 
     int ncontrol;
-    struct hlo_instr **control; /* control predecessors */
+    struct hlo_instr **control;  /* control predecessors */
     bool is_control_predecessor; /* some instruction may name this one in its control */
 
-    int64_t parameter;       /* PARAMETER: its number */
-    struct literal *literal; /* CONSTANT: owned by the module */
+    int64_t parameter;                   /* PARAMETER: its number */
+    struct literal *literal;             /* CONSTANT: owned by the module */
     const struct hlo_metadata *metadata; /* or NULL */
-    struct src_loc loc;      /* of the name in the text */
-    int id;                  /* unique and increasing in the module; never reused */
-    int mark;                /* scratch for passes; no meaning between them */
-    void *data;              /* likewise */
+    struct src_loc loc;                  /* of the name in the text */
+    int id;                              /* unique and increasing in the module; never reused */
+    int mark;                            /* scratch for passes; no meaning between them */
+    void *data;                          /* likewise */
 };
 
 /* What a computation is called for; several callers of one kind may share it. */
@@ -343,8 +342,8 @@ struct hlo_module {
     /* FileNames, FunctionNames, FileLocations, StackFrames: one-based; printed back. */
     struct stack_tables *tables; /* NULL: none */
     int next_id;
-    struct name_table *names;   /* of instructions and computations, to make new ones unique */
-    struct literal **literals;  /* references that module_free drops */
+    struct name_table *names;  /* of instructions and computations, to make new ones unique */
+    struct literal **literals; /* references that module_free drops */
     int nliterals, literal_capacity;
 };
 
@@ -376,9 +375,9 @@ void module_reserve_name(struct hlo_module *module, const char *name);
 int module_instruction_count(const struct hlo_module *module);
 /* Orders the computations callees first, each reachable one once; unreachable ones are unlinked. */
 void module_sort_computations(struct hlo_module *module);
-/* A copy with its own computations and instructions. It shares what never changes (shapes, attribute
- * values, literals) with the original and keeps that memory alive, so either may be freed first;
- * the two may not be used from two threads at once. */
+/* A copy with its own computations and instructions. It shares what never changes (shapes,
+ * attribute values, literals) with the original and keeps that memory alive, so either may be freed
+ * first; the two may not be used from two threads at once. */
 struct hlo_module *module_clone(const struct hlo_module *module);
 
 /* Where an instruction came from in the user's program: its metadata's file and line, or those of
@@ -414,8 +413,8 @@ struct hlo_instr *instr_new_raw(struct hlo_computation *computation, enum hlo_op
 struct hlo_instr *instr_clone(const struct hlo_instr *instr, struct hlo_computation *into,
                               struct hlo_instr *before, const struct shape *shape,
                               struct hlo_instr *const *operands);
-struct hlo_instr *instr_new_constant(struct hlo_computation *computation,
-                                     struct hlo_instr *before, struct literal *literal);
+struct hlo_instr *instr_new_constant(struct hlo_computation *computation, struct hlo_instr *before,
+                                     struct literal *literal);
 struct hlo_instr *instr_new_parameter(struct hlo_computation *computation, int64_t number,
                                       const struct shape *shape, const char *name);
 void instr_set_operand(struct hlo_instr *instr, int index, struct hlo_instr *operand);
@@ -452,7 +451,7 @@ bool attr_equal(const struct hlo_attr *a, const struct hlo_attr *b);
     for (struct hlo_instr *i = (computation)->first, *i##_next; i && (i##_next = i->next, true);   \
          i = i##_next)
 #define FOR_EACH_COMPUTATION(c, module)                                                            \
-    for (struct hlo_computation *c = (module)->first, *c##_next;                                   \
-         c && (c##_next = c->next, true); c = c##_next)
+    for (struct hlo_computation *c = (module)->first, *c##_next; c && (c##_next = c->next, true);  \
+         c = c##_next)
 
 #endif

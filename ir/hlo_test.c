@@ -223,7 +223,7 @@ static void test_sort_computations(void **state) {
     assert_ptr_equal(inner->next, outer);
     assert_ptr_equal(module->last, entry);
     FOR_EACH_COMPUTATION(c, module)
-        assert_ptr_not_equal(c, unused);
+    assert_ptr_not_equal(c, unused);
     assert_int_equal(module_instruction_count(module), 2 + 4 + 2);
 }
 
@@ -296,8 +296,12 @@ static void test_source(void **state) {
     struct file_location location = {.file = 1, .line = 9};
     struct stack_frame frame = {.location = 1};
     const char *files[] = {"b.py"};
-    struct stack_tables tables = {.nfiles = 1, .files = files, .nlocations = 1,
-                                  .locations = &location, .nframes = 1, .frames = &frame};
+    struct stack_tables tables = {.nfiles = 1,
+                                  .files = files,
+                                  .nlocations = 1,
+                                  .locations = &location,
+                                  .nframes = 1,
+                                  .frames = &frame};
     x->metadata = &framed;
     assert_false(instr_source(x, &file, &line));
     module->tables = &tables;
@@ -347,8 +351,8 @@ static void test_diagnostics(void **state) {
     diag_clear(&diag);
 
     struct hlo_instr *x = parameter(module->entry, 0);
-    struct hlo_metadata metadata = {.op_name = "jit(f)/add", .source_file = "a.py",
-                                    .source_line = 3};
+    struct hlo_metadata metadata = {
+        .op_name = "jit(f)/add", .source_file = "a.py", .source_line = 3};
     x->metadata = &metadata;
     x->loc = (struct src_loc){1, 1};
     diag_instr_error(&diag, x, "is %d", 7);

@@ -1,29 +1,23 @@
 /* Shapes of gather, scatter and the operations on dimension sizes. */
 #include "ir/infer_internal.h"
 
-static bool dimension_of(struct hlo_instr *instr, struct diag *diag, const struct shape *shape)
-{
+static bool dimension_of(struct hlo_instr *instr, struct diag *diag, const struct shape *shape) {
     struct int_list dims = instr_ints(instr, ATTR_DIMENSIONS);
-    if (dims.count == 1)
-        return infer_check_dims(instr, diag, "dimensions", dims, shape->rank);
+    if (dims.count == 1) return infer_check_dims(instr, diag, "dimensions", dims, shape->rank);
     diag_instr_error(diag, instr, "%d dimensions given, 1 expected", dims.count);
     return false;
 }
 
-const struct shape *infer_get_dimension_size(struct hlo_instr *instr, struct diag *diag)
-{
+const struct shape *infer_get_dimension_size(struct hlo_instr *instr, struct diag *diag) {
     const struct shape *shape = infer_array_operand(instr, diag, 0);
-    if (!shape || !dimension_of(instr, diag, shape))
-        return NULL;
+    if (!shape || !dimension_of(instr, diag, shape)) return NULL;
     return infer_array(instr, diag, TYPE_S32, 0, NULL);
 }
 
-const struct shape *infer_set_dimension_size(struct hlo_instr *instr, struct diag *diag)
-{
+const struct shape *infer_set_dimension_size(struct hlo_instr *instr, struct diag *diag) {
     const struct shape *shape = infer_array_operand(instr, diag, 0);
     const struct shape *size = infer_operand(instr, 1);
-    if (!shape || !dimension_of(instr, diag, shape))
-        return NULL;
+    if (!shape || !dimension_of(instr, diag, shape)) return NULL;
     if (!shape_is_scalar(size) || size->type != TYPE_S32)
         return INFER_FAIL(instr, diag, "size has shape %s, s32[] expected",
                           infer_text(instr, size));
@@ -32,8 +26,7 @@ const struct shape *infer_set_dimension_size(struct hlo_instr *instr, struct dia
 
 /* Checks the index array; *vector gets the length of an index vector. */
 static bool check_indices(struct hlo_instr *instr, struct diag *diag, const struct shape *indices,
-                          int64_t *vector)
-{
+                          int64_t *vector) {
     int64_t dim = instr_int(instr, ATTR_INDEX_VECTOR_DIM, -1);
     if (!shape_is_array(indices) || !element_type_is_integral(indices->type)) {
         diag_instr_error(diag, instr, "indices have shape %s, an array of integers expected",
@@ -55,8 +48,7 @@ struct index_map {
 };
 
 static bool check_map(struct hlo_instr *instr, struct diag *diag, const struct index_map *m,
-                      const struct shape *operand, const struct shape *indices, int result_rank)
-{
+                      const struct shape *operand, const struct shape *indices, int result_rank) {
     int64_t vector, dim = instr_int(instr, ATTR_INDEX_VECTOR_DIM, -1);
     if (!check_indices(instr, diag, indices, &vector) ||
         !infer_check_dims(instr, diag, m->window_name, m->window, result_rank) ||
@@ -67,8 +59,10 @@ static bool check_map(struct hlo_instr *instr, struct diag *diag, const struct i
                           indices->rank))
         return false;
     if (m->map.count != vector) {
-        diag_instr_error(diag, instr, "%s has %d dimensions, %lld (the length of an index vector) "
-                         "expected", m->map_name, m->map.count, (long long)vector);
+        diag_instr_error(diag, instr,
+                         "%s has %d dimensions, %lld (the length of an index vector) "
+                         "expected",
+                         m->map_name, m->map.count, (long long)vector);
         return false;
     }
     if (m->window.count + m->collapsed.count + m->batching.count != operand->rank) {
@@ -86,8 +80,10 @@ static bool check_map(struct hlo_instr *instr, struct diag *diag, const struct i
         if (infer_contains(m->collapsed, m->batching.v[i]) ||
             infer_contains(m->map, m->batching.v[i]) || m->index_batching.v[i] == dim ||
             operand->dims[m->batching.v[i]] != indices->dims[m->index_batching.v[i]]) {
-            diag_instr_error(diag, instr, "batching dimension %lld given, one of its own with the "
-                             "size of that of the indices expected", (long long)m->batching.v[i]);
+            diag_instr_error(diag, instr,
+                             "batching dimension %lld given, one of its own with the "
+                             "size of that of the indices expected",
+                             (long long)m->batching.v[i]);
             return false;
         }
     }
@@ -96,42 +92,40 @@ static bool check_map(struct hlo_instr *instr, struct diag *diag, const struct i
 
 /* Sizes of the indices but for the index vector, spread over the dimensions not in `window`. */
 static void spread_batch(struct hlo_instr *instr, const struct shape *indices,
-                         struct int_list window, int rank, int64_t *sizes)
-{
+                         struct int_list window, int rank, int64_t *sizes) {
     int64_t dim = instr_int(instr, ATTR_INDEX_VECTOR_DIM, -1);
     int next = 0;
     for (int i = 0; i < rank; i++) {
-        if (infer_contains(window, i))
-            continue;
+        if (infer_contains(window, i)) continue;
         next += next == dim;
         sizes[i] = indices->dims[next++];
     }
 }
 
-static int batch_rank(struct hlo_instr *instr, const struct shape *indices)
-{
+static int batch_rank(struct hlo_instr *instr, const struct shape *indices) {
     return indices->rank - (instr_int(instr, ATTR_INDEX_VECTOR_DIM, -1) < indices->rank);
 }
 
-const struct shape *infer_gather(struct hlo_instr *instr, struct diag *diag)
-{
+const struct shape *infer_gather(struct hlo_instr *instr, struct diag *diag) {
     const struct shape *operand = infer_array_operand(instr, diag, 0);
     const struct shape *indices = operand ? infer_array_operand(instr, diag, 1) : NULL;
     struct int_list slice = instr_ints(instr, ATTR_SLICE_SIZES);
-    struct index_map m = {
-        instr_ints(instr, ATTR_OFFSET_DIMS), instr_ints(instr, ATTR_COLLAPSED_SLICE_DIMS),
-        instr_ints(instr, ATTR_START_INDEX_MAP), instr_ints(instr, ATTR_OPERAND_BATCHING_DIMS),
-        instr_ints(instr, ATTR_START_INDICES_BATCHING_DIMS),
-        "offset_dims", "collapsed_slice_dims", "start_index_map", "operand_batching_dims"};
-    if (!indices)
-        return NULL;
+    struct index_map m = {instr_ints(instr, ATTR_OFFSET_DIMS),
+                          instr_ints(instr, ATTR_COLLAPSED_SLICE_DIMS),
+                          instr_ints(instr, ATTR_START_INDEX_MAP),
+                          instr_ints(instr, ATTR_OPERAND_BATCHING_DIMS),
+                          instr_ints(instr, ATTR_START_INDICES_BATCHING_DIMS),
+                          "offset_dims",
+                          "collapsed_slice_dims",
+                          "start_index_map",
+                          "operand_batching_dims"};
+    if (!indices) return NULL;
     int rank = batch_rank(instr, indices) + m.window.count;
     int64_t sizes[SHAPE_MAX_RANK];
     if (rank > SHAPE_MAX_RANK)
         return INFER_FAIL(instr, diag, "result of rank %d, at most %d expected", rank,
                           SHAPE_MAX_RANK);
-    if (!check_map(instr, diag, &m, operand, indices, rank))
-        return NULL;
+    if (!check_map(instr, diag, &m, operand, indices, rank)) return NULL;
     if (slice.count != operand->rank)
         return INFER_FAIL(instr, diag, "%d slice_sizes given, %d expected", slice.count,
                           operand->rank);
@@ -141,25 +135,23 @@ const struct shape *infer_gather(struct hlo_instr *instr, struct diag *diag)
         bool gone = infer_contains(m.collapsed, i) || infer_contains(m.batching, i);
         int64_t most = gone && operand->dims[i] > 1 ? 1 : operand->dims[i];
         if (slice.v[i] < 0 || slice.v[i] > most)
-            return INFER_FAIL(instr, diag, "slice size %lld given for dimension %d, 0 to %lld "
-                              "expected", (long long)slice.v[i], i, (long long)most);
-        if (!gone && next < m.window.count)
-            sizes[m.window.v[next++]] = slice.v[i];
+            return INFER_FAIL(instr, diag,
+                              "slice size %lld given for dimension %d, 0 to %lld "
+                              "expected",
+                              (long long)slice.v[i], i, (long long)most);
+        if (!gone && next < m.window.count) sizes[m.window.v[next++]] = slice.v[i];
     }
     return infer_array(instr, diag, operand->type, rank, sizes);
 }
 
 static bool check_update(struct hlo_instr *instr, struct diag *diag, const struct index_map *m,
                          const struct shape *operand, const struct shape *indices,
-                         const struct shape *update)
-{
+                         const struct shape *update) {
     int64_t sizes[SHAPE_MAX_RANK];
     int rank = batch_rank(instr, indices) + m->window.count;
     bool fits = shape_is_array(update) && update->rank == rank && update->type == operand->type;
-    if (fits && !check_map(instr, diag, m, operand, indices, rank))
-        return false;
-    if (fits)
-        spread_batch(instr, indices, m->window, rank, sizes);
+    if (fits && !check_map(instr, diag, m, operand, indices, rank)) return false;
+    if (fits) spread_batch(instr, indices, m->window, rank, sizes);
     for (int i = 0, next = 0; fits && i < operand->rank; i++)
         if (!infer_contains(m->collapsed, i) && !infer_contains(m->batching, i)) {
             int64_t dim = m->window.v[next++];
@@ -168,43 +160,46 @@ static bool check_update(struct hlo_instr *instr, struct diag *diag, const struc
     for (int i = 0; fits && i < rank; i++)
         fits = update->dims[i] == sizes[i];
     if (!fits)
-        diag_instr_error(diag, instr, "updates have shape %s, windows of %s for each index of %s "
-                         "(rank %d) expected", infer_text(instr, update),
-                         infer_text(instr, operand), infer_text(instr, indices), rank);
+        diag_instr_error(diag, instr,
+                         "updates have shape %s, windows of %s for each index of %s "
+                         "(rank %d) expected",
+                         infer_text(instr, update), infer_text(instr, operand),
+                         infer_text(instr, indices), rank);
     return fits;
 }
 
-const struct shape *infer_scatter(struct hlo_instr *instr, struct diag *diag)
-{
-    struct index_map m = {
-        instr_ints(instr, ATTR_UPDATE_WINDOW_DIMS), instr_ints(instr, ATTR_INSERTED_WINDOW_DIMS),
-        instr_ints(instr, ATTR_SCATTER_DIMS_TO_OPERAND_DIMS),
-        instr_ints(instr, ATTR_INPUT_BATCHING_DIMS),
-        instr_ints(instr, ATTR_SCATTER_INDICES_BATCHING_DIMS),
-        "update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims",
-        "input_batching_dims"};
+const struct shape *infer_scatter(struct hlo_instr *instr, struct diag *diag) {
+    struct index_map m = {instr_ints(instr, ATTR_UPDATE_WINDOW_DIMS),
+                          instr_ints(instr, ATTR_INSERTED_WINDOW_DIMS),
+                          instr_ints(instr, ATTR_SCATTER_DIMS_TO_OPERAND_DIMS),
+                          instr_ints(instr, ATTR_INPUT_BATCHING_DIMS),
+                          instr_ints(instr, ATTR_SCATTER_INDICES_BATCHING_DIMS),
+                          "update_window_dims",
+                          "inserted_window_dims",
+                          "scatter_dims_to_operand_dims",
+                          "input_batching_dims"};
     int n = instr->noperands / 2;
     if (instr->noperands % 2 == 0)
-        return INFER_FAIL(instr, diag, "%d operands given, arrays, indices and as many updates "
-                          "expected", instr->noperands);
+        return INFER_FAIL(instr, diag,
+                          "%d operands given, arrays, indices and as many updates "
+                          "expected",
+                          instr->noperands);
     const struct shape *indices = infer_array_operand(instr, diag, n);
     int64_t vector;
-    if (!indices || !check_indices(instr, diag, indices, &vector))
-        return NULL;
-    const struct shape **elements = arena_array(instr->parent->module->arena, (size_t)n,
-                                                sizeof *elements);
+    if (!indices || !check_indices(instr, diag, indices, &vector)) return NULL;
+    const struct shape **elements =
+        arena_array(instr->parent->module->arena, (size_t)n, sizeof *elements);
     for (int i = 0; i < n; i++) {
         elements[i] = infer_array_operand(instr, diag, i);
-        if (!elements[i])
-            return NULL;
+        if (!elements[i]) return NULL;
         if (!infer_same_dims(elements[i], elements[0]))
-            return INFER_FAIL(instr, diag, "operand %d has shape %s, the dimensions of %s "
-                              "expected", i, infer_text(instr, elements[i]),
-                              infer_text(instr, elements[0]));
+            return INFER_FAIL(instr, diag,
+                              "operand %d has shape %s, the dimensions of %s "
+                              "expected",
+                              i, infer_text(instr, elements[i]), infer_text(instr, elements[0]));
         if (!check_update(instr, diag, &m, elements[i], indices, infer_operand(instr, n + 1 + i)))
             return NULL;
     }
-    if (!infer_check_called(instr, diag, 0, 2 * n, NULL))
-        return NULL;
+    if (!infer_check_called(instr, diag, 0, 2 * n, NULL)) return NULL;
     return n == 1 ? elements[0] : infer_tuple(instr, diag, n, elements);
 }

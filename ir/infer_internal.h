@@ -11,8 +11,7 @@ typedef const struct shape *infer_function(struct hlo_instr *instr, struct diag 
 /* Reports and gives NULL. */
 #define INFER_FAIL(instr, diag, ...) (diag_instr_error(diag, instr, __VA_ARGS__), NULL)
 
-static inline const struct shape *infer_operand(const struct hlo_instr *instr, int index)
-{
+static inline const struct shape *infer_operand(const struct hlo_instr *instr, int index) {
     return instr->operands[index]->shape;
 }
 

@@ -4,15 +4,15 @@
 #include "ir/infer_internal.h"
 
 static bool side_dims(struct hlo_instr *instr, struct diag *diag, const struct shape *shape,
-                      struct int_list batch, struct int_list contracting, uint64_t *used)
-{
+                      struct int_list batch, struct int_list contracting, uint64_t *used) {
     for (int i = 0; i < batch.count + contracting.count; i++) {
         int64_t dim = i < batch.count ? batch.v[i] : contracting.v[i - batch.count];
 
         if (dim < 0 || dim >= shape->rank || *used >> dim & 1) {
-            diag_instr_error(diag, instr, "dimension %" PRId64 " of an operand %s, expected "
-                             "distinct ones below %d", dim, infer_text(instr, shape),
-                             shape->rank);
+            diag_instr_error(diag, instr,
+                             "dimension %" PRId64 " of an operand %s, expected "
+                             "distinct ones below %d",
+                             dim, infer_text(instr, shape), shape->rank);
             return false;
         }
         *used |= (uint64_t)1 << dim;
@@ -21,39 +21,38 @@ static bool side_dims(struct hlo_instr *instr, struct diag *diag, const struct s
 }
 
 static bool sizes_match(struct hlo_instr *instr, struct diag *diag, struct int_list lhs,
-                        struct int_list rhs)
-{
+                        struct int_list rhs) {
     const struct shape *a = instr->operands[0]->shape, *b = instr->operands[1]->shape;
 
     if (lhs.count != rhs.count) {
-        diag_instr_error(diag, instr, "%d dimensions on the left and %d on the right, expected "
-                         "as many", lhs.count, rhs.count);
+        diag_instr_error(diag, instr,
+                         "%d dimensions on the left and %d on the right, expected "
+                         "as many",
+                         lhs.count, rhs.count);
         return false;
     }
     for (int i = 0; i < lhs.count; i++)
         if (a->dims[lhs.v[i]] != b->dims[rhs.v[i]]) {
-            diag_instr_error(diag, instr, "dimension %" PRId64 " of %s is paired with %" PRId64
-                             " of %s, expected equal sizes", lhs.v[i], infer_text(instr, a),
-                             rhs.v[i], infer_text(instr, b));
+            diag_instr_error(diag, instr,
+                             "dimension %" PRId64 " of %s is paired with %" PRId64
+                             " of %s, expected equal sizes",
+                             lhs.v[i], infer_text(instr, a), rhs.v[i], infer_text(instr, b));
             return false;
         }
     return true;
 }
 
 /* The element type of operands 0 and 1 multiplied and summed, where the result's is not written. */
-static enum element_type natural_type(enum element_type a, enum element_type b)
-{
+static enum element_type natural_type(enum element_type a, enum element_type b) {
     const struct element_type_info *x = element_type_info(a), *y = element_type_info(b);
 
-    if (x->kind != y->kind)
-        return x->kind > y->kind ? a : b;
+    if (x->kind != y->kind) return x->kind > y->kind ? a : b;
     return y->bits > x->bits ? b : a;
 }
 
 /* The written type, where it can hold products of that kind: floats may be of any precision,
  * integers may widen or become floats, complex numbers stay so. */
-bool infer_product_type(struct hlo_instr *instr, struct diag *diag, enum element_type *result)
-{
+bool infer_product_type(struct hlo_instr *instr, struct diag *diag, enum element_type *result) {
     enum element_type a = infer_operand(instr, 0)->type, b = infer_operand(instr, 1)->type;
     enum element_type natural = natural_type(a, b);
     const struct element_type_info *from = element_type_info(natural), *to;
@@ -71,14 +70,15 @@ bool infer_product_type(struct hlo_instr *instr, struct diag *diag, enum element
                (element_type_is_integral(*result) && to->bits >= from->bits &&
                 !(from->kind == KIND_SIGNED && to->kind == KIND_UNSIGNED));
     if (!fits)
-        diag_instr_error(diag, instr, "element type %s given for a product of %s and %s, %s or a "
-                         "wider one expected", element_type_name(*result), element_type_name(a),
-                         element_type_name(b), element_type_name(natural));
+        diag_instr_error(diag, instr,
+                         "element type %s given for a product of %s and %s, %s or a "
+                         "wider one expected",
+                         element_type_name(*result), element_type_name(a), element_type_name(b),
+                         element_type_name(natural));
     return fits;
 }
 
-const struct shape *infer_dot(struct hlo_instr *instr, struct diag *diag)
-{
+const struct shape *infer_dot(struct hlo_instr *instr, struct diag *diag) {
     struct int_list lb = instr_ints(instr, ATTR_LHS_BATCH_DIMS);
     struct int_list rb = instr_ints(instr, ATTR_RHS_BATCH_DIMS);
     struct int_list lc = instr_ints(instr, ATTR_LHS_CONTRACTING_DIMS);
@@ -94,27 +94,21 @@ const struct shape *infer_dot(struct hlo_instr *instr, struct diag *diag)
         !side_dims(instr, diag, b, rb, rc, &b_used) || !sizes_match(instr, diag, lb, rb) ||
         !infer_product_type(instr, diag, &type))
         return NULL;
-    if (instr_attr(instr, ATTR_SPARSITY))
-        return infer_written(instr, diag);
-    if (!sizes_match(instr, diag, lc, rc))
-        return NULL;
+    if (instr_attr(instr, ATTR_SPARSITY)) return infer_written(instr, diag);
+    if (!sizes_match(instr, diag, lc, rc)) return NULL;
     for (int i = 0; i < lb.count; i++)
         sizes[rank++] = a->dims[lb.v[i]];
     for (int i = 0; i < a->rank; i++)
-        if (!(a_used >> i & 1))
-            sizes[rank++] = a->dims[i];
+        if (!(a_used >> i & 1)) sizes[rank++] = a->dims[i];
     for (int i = 0; i < b->rank; i++)
-        if (!(b_used >> i & 1))
-            sizes[rank++] = b->dims[i];
+        if (!(b_used >> i & 1)) sizes[rank++] = b->dims[i];
     return infer_array(instr, diag, type, rank, sizes);
 }
 
-const struct shape *infer_cholesky(struct hlo_instr *instr, struct diag *diag)
-{
+const struct shape *infer_cholesky(struct hlo_instr *instr, struct diag *diag) {
     const struct shape *a = infer_array_operand(instr, diag, 0);
 
-    if (!a)
-        return NULL;
+    if (!a) return NULL;
     if (a->rank < 2 || a->dims[a->rank - 1] != a->dims[a->rank - 2])
         return INFER_FAIL(instr, diag, "operand 0 is %s, expected square matrices",
                           infer_text(instr, a));
@@ -122,22 +116,19 @@ const struct shape *infer_cholesky(struct hlo_instr *instr, struct diag *diag)
 }
 
 /* Same type, or both floats: programs mix precisions. */
-static bool same_sort(enum element_type a, enum element_type b)
-{
+static bool same_sort(enum element_type a, enum element_type b) {
     return a == b || (element_type_is_float(a) && element_type_is_float(b));
 }
 
 /* The type that the called computation gives for operand `index`. */
-enum element_type infer_reduced_type(const struct hlo_instr *instr, int index)
-{
+enum element_type infer_reduced_type(const struct hlo_instr *instr, int index) {
     const struct shape *root = infer_root(instr, 0);
 
     return shape_is_tuple(root) ? root->tuple[index]->type : root->type;
 }
 
 /* n arrays of the same sizes, n scalars to start from, and a computation that gives n scalars. */
-bool infer_reduced_operands(struct hlo_instr *instr, struct diag *diag)
-{
+bool infer_reduced_operands(struct hlo_instr *instr, struct diag *diag) {
     const struct shape *first = infer_operand(instr, 0), *root = infer_root(instr, 0);
     int count = instr->noperands / 2;
 
@@ -161,9 +152,10 @@ bool infer_reduced_operands(struct hlo_instr *instr, struct diag *diag)
             return false;
         }
         if (!shape_is_scalar(start) || !same_sort(start->type, a->type)) {
-            diag_instr_error(diag, instr, "the initial value has shape %s, %s[] expected (for "
-                             "operand %d)", infer_text(instr, start),
-                             element_type_name(a->type), i);
+            diag_instr_error(diag, instr,
+                             "the initial value has shape %s, %s[] expected (for "
+                             "operand %d)",
+                             infer_text(instr, start), element_type_name(a->type), i);
             return false;
         }
         if (!shape_is_scalar(element) || !same_sort(element->type, a->type)) {
@@ -177,8 +169,7 @@ bool infer_reduced_operands(struct hlo_instr *instr, struct diag *diag)
 }
 
 /* One result an operand pair: the arrays without the reduced dimensions. */
-const struct shape *infer_reduce(struct hlo_instr *instr, struct diag *diag)
-{
+const struct shape *infer_reduce(struct hlo_instr *instr, struct diag *diag) {
     const struct shape *a = infer_array_operand(instr, diag, 0);
     struct int_list dims = instr_ints(instr, ATTR_DIMENSIONS);
     int count = instr->noperands / 2, rank = 0;
@@ -189,38 +180,32 @@ const struct shape *infer_reduce(struct hlo_instr *instr, struct diag *diag)
         !infer_reduced_operands(instr, diag))
         return NULL;
     for (int i = 0; i < a->rank; i++)
-        if (!infer_contains(dims, i))
-            sizes[rank++] = a->dims[i];
+        if (!infer_contains(dims, i)) sizes[rank++] = a->dims[i];
     results = arena_array(instr->parent->module->arena, (size_t)count, sizeof *results);
     for (int i = 0; i < count; i++) {
         results[i] = infer_array(instr, diag, infer_reduced_type(instr, i), rank, sizes);
-        if (!results[i])
-            return NULL;
+        if (!results[i]) return NULL;
     }
     return shape_is_tuple(infer_root(instr, 0)) ? infer_tuple(instr, diag, count, results)
                                                 : results[0];
 }
 
-const struct shape *infer_sort(struct hlo_instr *instr, struct diag *diag)
-{
+const struct shape *infer_sort(struct hlo_instr *instr, struct diag *diag) {
     const struct shape *a = infer_array_operand(instr, diag, 0);
     const struct shape *order = infer_root(instr, 0), **results;
     struct int_list dims = instr_ints(instr, ATTR_DIMENSIONS);
 
-    if (!a || !infer_check_dims(instr, diag, "dimensions", dims, a->rank))
-        return NULL;
+    if (!a || !infer_check_dims(instr, diag, "dimensions", dims, a->rank)) return NULL;
     if (!shape_is_scalar(order) || order->type != TYPE_PRED)
         return INFER_FAIL(instr, diag, "%s returns %s, expected pred[]", instr->called[0]->name,
                           infer_text(instr, order));
-    results = arena_array(instr->parent->module->arena, (size_t)instr->noperands,
-                          sizeof *results);
+    results = arena_array(instr->parent->module->arena, (size_t)instr->noperands, sizeof *results);
     for (int i = 0; i < instr->noperands; i++) {
         results[i] = infer_operand(instr, i)->plain;
         if (!infer_same_dims(a, results[i]))
             return INFER_FAIL(instr, diag, "operand %d is %s, expected the sizes of %s", i,
                               infer_text(instr, results[i]), infer_text(instr, a));
     }
-    if (instr->noperands == 1 && !(instr->shape && shape_is_tuple(instr->shape)))
-        return a->plain;
+    if (instr->noperands == 1 && !(instr->shape && shape_is_tuple(instr->shape))) return a->plain;
     return infer_tuple(instr, diag, instr->noperands, results);
 }

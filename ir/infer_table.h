@@ -68,11 +68,9 @@ static infer_function *const functions[OPCODE_COUNT] = {
     [OP_ASYNC_DONE] = infer_async_done,
 };
 
-static infer_function *find_function(enum hlo_opcode opcode)
-{
+static infer_function *find_function(enum hlo_opcode opcode) {
     const struct opcode_info *info = opcode_info(opcode);
-    if (functions[opcode])
-        return functions[opcode];
+    if (functions[opcode]) return functions[opcode];
     if (info->flags & OP_FLAG_ELEMENTWISE)
         return info->most_operands == 1 ? infer_unary : infer_binary;
     return infer_written;

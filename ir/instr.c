@@ -7,8 +7,10 @@
 /* ---- edges ---- */
 
 static void unlink_use(struct hlo_instr *definition, struct hlo_use *use) {
-    if (use->prev) use->prev->next = use->next;
-    else definition->users = use->next;
+    if (use->prev)
+        use->prev->next = use->next;
+    else
+        definition->users = use->next;
     if (use->next) use->next->prev = use->prev;
     use->prev = use->next = NULL;
 }
@@ -25,7 +27,9 @@ void instr_set_operand(struct hlo_instr *instr, int index, struct hlo_instr *ope
     operand->users = use;
 }
 
-bool instr_has_users(const struct hlo_instr *instr) { return instr->users != NULL; }
+bool instr_has_users(const struct hlo_instr *instr) {
+    return instr->users != NULL;
+}
 
 int instr_user_count(const struct hlo_instr *instr) {
     int count = 0;
@@ -51,19 +55,27 @@ static void link_before(struct hlo_instr *instr, struct hlo_instr *before) {
     struct hlo_computation *computation = instr->parent;
     instr->next = before;
     instr->prev = before ? before->prev : computation->last;
-    if (instr->prev) instr->prev->next = instr;
-    else computation->first = instr;
-    if (before) before->prev = instr;
-    else computation->last = instr;
+    if (instr->prev)
+        instr->prev->next = instr;
+    else
+        computation->first = instr;
+    if (before)
+        before->prev = instr;
+    else
+        computation->last = instr;
     computation->count++;
 }
 
 static void unlink_instr(struct hlo_instr *instr) {
     struct hlo_computation *computation = instr->parent;
-    if (instr->prev) instr->prev->next = instr->next;
-    else computation->first = instr->next;
-    if (instr->next) instr->next->prev = instr->prev;
-    else computation->last = instr->prev;
+    if (instr->prev)
+        instr->prev->next = instr->next;
+    else
+        computation->first = instr->next;
+    if (instr->next)
+        instr->next->prev = instr->prev;
+    else
+        computation->last = instr->prev;
     instr->prev = instr->next = NULL;
     computation->count--;
 }
@@ -159,8 +171,8 @@ struct hlo_instr *instr_clone(const struct hlo_instr *instr, struct hlo_computat
     return clone;
 }
 
-struct hlo_instr *instr_new_constant(struct hlo_computation *computation,
-                                     struct hlo_instr *before, struct literal *literal) {
+struct hlo_instr *instr_new_constant(struct hlo_computation *computation, struct hlo_instr *before,
+                                     struct literal *literal) {
     struct hlo_instr *instr =
         instr_new(computation, before, OP_CONSTANT, literal->shape, NULL, 0, NULL);
     instr->literal = module_own_literal(computation->module, literal);
@@ -173,8 +185,7 @@ struct hlo_instr *instr_new_parameter(struct hlo_computation *computation, int64
     struct hlo_instr *before = computation->first;
     while (before && before->opcode == OP_PARAMETER)
         before = before->next;
-    struct hlo_instr *instr =
-        instr_new(computation, before, OP_PARAMETER, shape, name, 0, NULL);
+    struct hlo_instr *instr = instr_new(computation, before, OP_PARAMETER, shape, name, 0, NULL);
     instr->parameter = number;
     return instr;
 }
@@ -189,8 +200,7 @@ void instr_add_control(struct hlo_instr *instr, struct hlo_instr *predecessor) {
     struct arena *arena = instr->parent->module->arena;
     struct hlo_instr **control =
         arena_array(arena, (size_t)instr->ncontrol + 1, sizeof *instr->control);
-    if (instr->ncontrol)
-        memcpy(control, instr->control, (size_t)instr->ncontrol * sizeof *control);
+    if (instr->ncontrol) memcpy(control, instr->control, (size_t)instr->ncontrol * sizeof *control);
     control[instr->ncontrol++] = predecessor;
     if (predecessor) predecessor->is_control_predecessor = true;
     instr->control = control;
@@ -300,8 +310,8 @@ void instr_set_attr(struct hlo_instr *instr, const struct hlo_attr *attr) {
         *old = *attr;
         return;
     }
-    struct hlo_attr *attrs = arena_array(instr->parent->module->arena, (size_t)instr->nattrs + 1,
-                                         sizeof *attrs);
+    struct hlo_attr *attrs =
+        arena_array(instr->parent->module->arena, (size_t)instr->nattrs + 1, sizeof *attrs);
     if (instr->nattrs) memcpy(attrs, instr->attrs, (size_t)instr->nattrs * sizeof *attrs);
     attrs[instr->nattrs++] = *attr;
     instr->attrs = attrs;
@@ -423,8 +433,7 @@ bool attr_equal(const struct hlo_attr *a, const struct hlo_attr *b) {
     case ATTR_KIND_SHAPES: return shapes_equal(a->shapes, b->shapes);
     case ATTR_KIND_ALIASING: return aliases_equal(a->aliases, b->aliases);
     case ATTR_KIND_LITERAL: return literal_equal(a->literal, b->literal);
-    case ATTR_KIND_UNKNOWN:
-        return strcmp(a->name, b->name) == 0 && strcmp(a->text, b->text) == 0;
+    case ATTR_KIND_UNKNOWN: return strcmp(a->name, b->name) == 0 && strcmp(a->text, b->text) == 0;
     default: return strcmp(a->text, b->text) == 0;
     }
 }

@@ -192,8 +192,7 @@ double literal_get_double(const struct literal *literal, int64_t index) {
 
 int64_t literal_get_int(const struct literal *literal, int64_t index) {
     enum element_type type = literal->shape->type;
-    if (element_type_is_signed(type))
-        return number_wrap(type, (int64_t)raw_bits(literal, index));
+    if (element_type_is_signed(type)) return number_wrap(type, (int64_t)raw_bits(literal, index));
     if (element_type_is_unsigned(type) || type == TYPE_PRED)
         return (int64_t)raw_bits(literal, index);
     double value = literal_get_double(literal, index);
@@ -241,9 +240,7 @@ void literal_set_int(struct literal *literal, int64_t index, int64_t value) {
     switch (element_type_info(type)->kind) {
     case KIND_PRED: set_raw_bits(literal, index, value != 0); return;
     case KIND_SIGNED:
-    case KIND_UNSIGNED:
-        set_raw_bits(literal, index, (uint64_t)number_wrap(type, value));
-        return;
+    case KIND_UNSIGNED: set_raw_bits(literal, index, (uint64_t)number_wrap(type, value)); return;
     default: literal_set_double(literal, index, (double)value); return;
     }
 }

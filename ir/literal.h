@@ -10,11 +10,11 @@
 struct literal {
     const struct shape *shape; /* must outlive the literal */
     _Atomic int refs;
-    bool elided;   /* `{...}`: the text left the values out; data is NULL */
-    size_t size;   /* bytes at data: shape->bytes for arrays, 0 otherwise */
-    void *data;    /* aligned to 64; NULL for tuples, tokens and elided literals */
+    bool elided;               /* `{...}`: the text left the values out; data is NULL */
+    size_t size;               /* bytes at data: shape->bytes for arrays, 0 otherwise */
+    void *data;                /* aligned to 64; NULL for tuples, tokens and elided literals */
     struct literal **elements; /* shape->ntuple of them; each holds a reference */
-    int64_t *dynamic_sizes; /* rank of them: the live sizes of dynamic dimensions; NULL: full */
+    int64_t *dynamic_sizes;    /* rank of them: the live sizes of dynamic dimensions; NULL: full */
 };
 
 /* A new literal with one reference; zeroed, tuples with zeroed elements. NULL where memory is
@@ -25,7 +25,7 @@ struct literal *literal_new_elided(const struct shape *shape);
 /* A tuple of `count` literals, taking over one reference of each. */
 struct literal *literal_new_tuple(const struct shape *shape, struct literal *const *elements);
 struct literal *literal_ref(struct literal *literal);
-void literal_unref(struct literal *literal); /* NULL is fine */
+void literal_unref(struct literal *literal);                 /* NULL is fine */
 struct literal *literal_copy(const struct literal *literal); /* deep; NULL when out of memory */
 /* The same bytes under another shape of equal size (reshape, layout). Takes no reference. */
 struct literal *literal_with_shape(const struct literal *literal, const struct shape *shape);

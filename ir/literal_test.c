@@ -14,7 +14,9 @@
 
 /* Read by the address sanitizer where one is built in: a failed allocation is what is tested. */
 const char *__asan_default_options(void);
-const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
+const char *__asan_default_options(void) {
+    return "allocator_may_return_null=1";
+}
 
 struct fixture {
     struct arena *arena;
@@ -73,8 +75,7 @@ static void test_empty(void **state) {
 
 static void test_too_large(void **state) {
     struct fixture *f = *state;
-    const struct shape *huge =
-        shape_array(f->shapes, TYPE_S8, 1, &(int64_t){(int64_t)1 << 60});
+    const struct shape *huge = shape_array(f->shapes, TYPE_S8, 1, &(int64_t){(int64_t)1 << 60});
     assert_null(literal_new_uninit(huge));
     assert_null(literal_new(shape_tuple(f->shapes, 1, &huge)));
 }
@@ -212,9 +213,9 @@ static void test_live_sizes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        CASE(test_arrays),  CASE(test_empty),   CASE(test_too_large),
+        CASE(test_arrays),        CASE(test_empty),  CASE(test_too_large),
         CASE(test_integers_wrap), CASE(test_floats), CASE(test_pred_and_complex),
-        CASE(test_is_all),  CASE(test_tuples),  CASE(test_with_shape),
+        CASE(test_is_all),        CASE(test_tuples), CASE(test_with_shape),
         CASE(test_live_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

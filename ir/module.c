@@ -125,15 +125,17 @@ struct literal *module_own_literal(struct hlo_module *module, struct literal *li
 int module_instruction_count(const struct hlo_module *module) {
     int count = 0;
     FOR_EACH_COMPUTATION(computation, module)
-        count += computation->count;
+    count += computation->count;
     return count;
 }
 
 static void link_computation(struct hlo_module *module, struct hlo_computation *computation) {
     computation->next = NULL;
     computation->prev = module->last;
-    if (module->last) module->last->next = computation;
-    else module->first = computation;
+    if (module->last)
+        module->last->next = computation;
+    else
+        module->first = computation;
     module->last = computation;
     module->ncomputations++;
 }
@@ -154,10 +156,14 @@ struct hlo_computation *computation_new(struct hlo_module *module, const char *n
 
 void computation_unlink(struct hlo_computation *computation) {
     struct hlo_module *module = computation->module;
-    if (computation->prev) computation->prev->next = computation->next;
-    else module->first = computation->next;
-    if (computation->next) computation->next->prev = computation->prev;
-    else module->last = computation->prev;
+    if (computation->prev)
+        computation->prev->next = computation->next;
+    else
+        module->first = computation->next;
+    if (computation->next)
+        computation->next->prev = computation->prev;
+    else
+        module->last = computation->prev;
     computation->prev = computation->next = NULL;
     module->ncomputations--;
 }
@@ -169,7 +175,7 @@ void computation_set_root(struct hlo_computation *computation, struct hlo_instr 
 bool computation_index_parameters(struct hlo_computation *computation) {
     int count = 0;
     FOR_EACH_INSTR(instr, computation)
-        count += instr->opcode == OP_PARAMETER;
+    count += instr->opcode == OP_PARAMETER;
     computation->nparameters = count;
     computation->parameters =
         arena_array(computation->module->arena, (size_t)count, sizeof *computation->parameters);
@@ -220,7 +226,7 @@ void module_sort_computations(struct hlo_module *module) {
     struct frame *stack =
         arena_array(module->arena, (size_t)module->ncomputations + 1, sizeof *stack);
     FOR_EACH_COMPUTATION(computation, module)
-        computation->mark = 0;
+    computation->mark = 0;
     module->first = module->last = NULL;
     module->ncomputations = 0;
     visit(module, module->entry, stack);

@@ -6,10 +6,10 @@
 /* What a narrow float format does at its edges; widths are in element_type.def. */
 struct format {
     int bias;
-    bool has_inf;    /* all-ones exponent holds infinity and NaNs, as in IEEE 754 */
-    bool nan_ones;   /* NaN is all ones (sign apart); the rest of that exponent are numbers */
-    bool nan_neg0;   /* fnuz: NaN is the code of -0, and there is no -0 */
-    bool saturates;  /* overflow gives the largest value; NaN gives -0 (f4e2m1fn) */
+    bool has_inf;   /* all-ones exponent holds infinity and NaNs, as in IEEE 754 */
+    bool nan_ones;  /* NaN is all ones (sign apart); the rest of that exponent are numbers */
+    bool nan_neg0;  /* fnuz: NaN is the code of -0, and there is no -0 */
+    bool saturates; /* overflow gives the largest value; NaN gives -0 (f4e2m1fn) */
 };
 
 static const struct format formats[TYPE_COUNT] = {
@@ -58,8 +58,7 @@ double number_decode(enum element_type type, uint64_t bits) {
     }
     if (type == TYPE_F32) {
         float value = float_from((uint32_t)bits);
-        if (value != value)
-            return nan_from(bits >> 31 & 1, bits & 0x7fffff, 23);
+        if (value != value) return nan_from(bits >> 31 & 1, bits & 0x7fffff, 23);
         return value;
     }
     if (type == TYPE_F8E8M0FNU) return decode_e8m0(bits);
@@ -77,10 +76,9 @@ double number_decode(enum element_type type, uint64_t bits) {
         if (mantissa) return nan_from(negative, mantissa, mantissa_bits);
         return negative ? -INFINITY : INFINITY;
     }
-    double magnitude = exponent == 0
-                           ? ldexp((double)mantissa, 1 - format->bias - mantissa_bits)
-                           : ldexp((double)(mantissa | 1ull << mantissa_bits),
-                                   exponent - format->bias - mantissa_bits);
+    double magnitude = exponent == 0 ? ldexp((double)mantissa, 1 - format->bias - mantissa_bits)
+                                     : ldexp((double)(mantissa | 1ull << mantissa_bits),
+                                             exponent - format->bias - mantissa_bits);
     return negative ? -magnitude : magnitude;
 }
 
@@ -156,7 +154,9 @@ uint64_t number_encode(enum element_type type, double value) {
     return encode_narrow(type, value);
 }
 
-float number_bf16_to_float(uint16_t bits) { return float_from((uint32_t)bits << 16); }
+float number_bf16_to_float(uint16_t bits) {
+    return float_from((uint32_t)bits << 16);
+}
 
 uint16_t number_float_to_bf16(float value) {
     uint32_t bits = float_bits(value);
@@ -164,9 +164,13 @@ uint16_t number_float_to_bf16(float value) {
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-float number_f16_to_float(uint16_t bits) { return (float)number_decode(TYPE_F16, bits); }
+float number_f16_to_float(uint16_t bits) {
+    return (float)number_decode(TYPE_F16, bits);
+}
 
-uint16_t number_float_to_f16(float value) { return (uint16_t)number_encode(TYPE_F16, value); }
+uint16_t number_float_to_f16(float value) {
+    return (uint16_t)number_encode(TYPE_F16, value);
+}
 
 int64_t number_wrap(enum element_type type, int64_t value) {
     const struct element_type_info *info = element_type_info(type);

@@ -12,12 +12,14 @@
 #include "ir/number.h"
 
 static const enum element_type narrow[] = {
-    TYPE_F4E2M1FN, TYPE_F8E3M4,     TYPE_F8E4M3, TYPE_F8E4M3FN, TYPE_F8E4M3B11FNUZ,
-    TYPE_F8E4M3FNUZ, TYPE_F8E5M2, TYPE_F8E5M2FNUZ, TYPE_F16, TYPE_BF16,
+    TYPE_F4E2M1FN,   TYPE_F8E3M4, TYPE_F8E4M3,     TYPE_F8E4M3FN, TYPE_F8E4M3B11FNUZ,
+    TYPE_F8E4M3FNUZ, TYPE_F8E5M2, TYPE_F8E5M2FNUZ, TYPE_F16,      TYPE_BF16,
 };
 enum { NARROW = sizeof narrow / sizeof *narrow };
 
-static double decode(enum element_type type, uint64_t bits) { return number_decode(type, bits); }
+static double decode(enum element_type type, uint64_t bits) {
+    return number_decode(type, bits);
+}
 
 static void check_code(enum element_type type, double value, uint64_t code) {
     uint64_t got = number_encode(type, value);
@@ -179,10 +181,14 @@ static void test_integers(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_codes_round_trip), cmocka_unit_test(test_rounding),
-        cmocka_unit_test(test_special_values),   cmocka_unit_test(test_overflow),
-        cmocka_unit_test(test_zero_and_nan),     cmocka_unit_test(test_bf16),
-        cmocka_unit_test(test_f16),              cmocka_unit_test(test_wide),
+        cmocka_unit_test(test_codes_round_trip),
+        cmocka_unit_test(test_rounding),
+        cmocka_unit_test(test_special_values),
+        cmocka_unit_test(test_overflow),
+        cmocka_unit_test(test_zero_and_nan),
+        cmocka_unit_test(test_bf16),
+        cmocka_unit_test(test_f16),
+        cmocka_unit_test(test_wide),
         cmocka_unit_test(test_integers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

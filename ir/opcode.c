@@ -35,9 +35,13 @@ static const uint8_t opcode_keys[OPCODE_COUNT] = {
 #undef OP
 };
 
-const struct opcode_info *opcode_info(enum hlo_opcode opcode) { return &opcodes[opcode]; }
+const struct opcode_info *opcode_info(enum hlo_opcode opcode) {
+    return &opcodes[opcode];
+}
 
-const char *opcode_name(enum hlo_opcode opcode) { return opcodes[opcode].name; }
+const char *opcode_name(enum hlo_opcode opcode) {
+    return opcodes[opcode].name;
+}
 
 enum hlo_opcode opcode_from_name(const char *name, size_t length) {
     return (enum hlo_opcode)word_find(opcode_keys, opcode_words, OPCODE_COUNT, name, length);
@@ -63,9 +67,13 @@ static const uint8_t attr_kinds[ATTR_COUNT] = {
 #undef X
 };
 
-const char *attr_name(enum attr_key key) { return attr_words[key].text; }
+const char *attr_name(enum attr_key key) {
+    return attr_words[key].text;
+}
 
-enum attr_kind attr_kind(enum attr_key key) { return (enum attr_kind)attr_kinds[key]; }
+enum attr_kind attr_kind(enum attr_key key) {
+    return (enum attr_kind)attr_kinds[key];
+}
 
 enum attr_key attr_from_name(const char *name, size_t length) {
     return (enum attr_key)word_find(attr_keys, attr_words, ATTR_COUNT, name, length);

@@ -37,8 +37,10 @@ struct src_loc parse_loc(const struct parse_context *context, size_t offset) {
     int low = 0, high = context->nlines;
     while (high - low > 1) {
         int middle = (low + high) / 2;
-        if (context->lines[middle] <= offset) low = middle;
-        else high = middle;
+        if (context->lines[middle] <= offset)
+            low = middle;
+        else
+            high = middle;
     }
     return (struct src_loc){(uint32_t)low + 1, (uint32_t)(offset - context->lines[low]) + 1};
 }
@@ -131,8 +133,7 @@ static const char *bare(const struct parse_context *context, struct span span, s
     return text;
 }
 
-struct hlo_instr *parse_find_instr(struct parse_context *context, const char *name,
-                                   size_t length) {
+struct hlo_instr *parse_find_instr(struct parse_context *context, const char *name, size_t length) {
     return context->scope ? scope_find(context->scope, name, length) : NULL;
 }
 
@@ -159,7 +160,10 @@ void parse_begin_computation(struct parse_context *context, struct span name, bo
     context->scope = scope;
     if (++context->depth > PARSE_MAX_DEPTH)
         parse_error(context, name, "computations are nested too deeply");
-    scope->computation = computation_new(context->module, named ? copy : entry ? "main" : "inline",
+    scope->computation = computation_new(context->module,
+                                         named   ? copy
+                                         : entry ? "main"
+                                                 : "inline",
                                          !named);
     context->computation = scope->computation;
     context->computation->loc = parse_loc(context, name.begin);
@@ -172,14 +176,16 @@ static void move_before(struct hlo_computation *computation, struct hlo_computat
     computation_unlink(computation);
     computation->prev = caller->prev;
     computation->next = caller;
-    if (caller->prev) caller->prev->next = computation;
-    else module->first = computation;
+    if (caller->prev)
+        caller->prev->next = computation;
+    else
+        module->first = computation;
     caller->prev = computation;
     module->ncomputations++;
 }
 
-void parse_end_computation(struct parse_context *context, bool entry,
-                           const struct raw_attr *attrs, int nattrs) {
+void parse_end_computation(struct parse_context *context, bool entry, const struct raw_attr *attrs,
+                           int nattrs) {
     (void)entry;
     struct name_scope *scope = context->scope;
     struct hlo_computation *computation = scope->computation;
@@ -202,14 +208,15 @@ void parse_end_computation(struct parse_context *context, bool entry,
     }
     if (!context->bad && !computation_index_parameters(computation)) {
         diag_error(context->diag, computation->loc,
-                   "parameter numbers of computation '%s' repeat or leave gaps",
-                   computation->name);
+                   "parameter numbers of computation '%s' repeat or leave gaps", computation->name);
         context->bad = true;
     }
     context->scope = scope->outer;
     context->computation = scope->outer ? scope->outer->computation : NULL;
-    if (scope->outer) move_before(computation, scope->outer->computation);
-    else scope_add(context->computations, computation->name, computation);
+    if (scope->outer)
+        move_before(computation, scope->outer->computation);
+    else
+        scope_add(context->computations, computation->name, computation);
     context->depth--;
     scope_free(scope);
 }
@@ -255,7 +262,10 @@ static size_t bad_byte(const unsigned char *text, size_t size) {
             i++;
             continue;
         }
-        size_t length = c >= 0xc2 && c < 0xe0 ? 2 : (c & 0xf0) == 0xe0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+        size_t length = c >= 0xc2 && c < 0xe0   ? 2
+                        : (c & 0xf0) == 0xe0    ? 3
+                        : c >= 0xf0 && c < 0xf5 ? 4
+                                                : 0;
         if (!length || i + length > size) return i;
         for (size_t k = 1; k < length; k++)
             if ((text[i + k] & 0xc0) != 0x80) return i;
@@ -279,7 +289,8 @@ static bool run(struct parse_context *context) {
     size_t bad = bad_byte((const unsigned char *)context->source, context->size);
     if (bad < context->size) {
         parse_error(context, (struct span){bad, bad + 1},
-                    context->source[bad] ? "a byte that is not UTF-8 (0x%02x)" : "a NUL byte (0x%02x)",
+                    context->source[bad] ? "a byte that is not UTF-8 (0x%02x)"
+                                         : "a NUL byte (0x%02x)",
                     (unsigned char)context->source[bad]);
         return false;
     }
@@ -326,8 +337,7 @@ struct literal *hlo_parse_literal(struct diag *diag, const struct shape *shape) 
         .diag = diag, .source = diag->source ? diag->source : "", .size = diag->source_size};
     find_lines(&context);
     context.module = module_new("literal");
-    struct literal *literal =
-        parse_literal_span(&context, (struct span){0, context.size}, shape);
+    struct literal *literal = parse_literal_span(&context, (struct span){0, context.size}, shape);
     module_free(context.module);
     free(context.lines);
     return literal;

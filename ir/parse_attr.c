@@ -141,8 +141,10 @@ static const struct window *read_window(struct reader *reader) {
         size_t i = 0, count = sizeof fields / sizeof *fields;
         while (i < count && !reader_eat_text(reader, fields[i].name))
             i++;
-        if (i == count) reader_fail(reader, "unknown part of a window");
-        else read_window_list(reader, &window, dims, fields[i].offset, i == 2);
+        if (i == count)
+            reader_fail(reader, "unknown part of a window");
+        else
+            read_window_list(reader, &window, dims, fields[i].offset, i == 2);
         reader_eat(reader, ',');
     }
     window.v = arena_copy(arena_of(reader), dims, (size_t)window.count * sizeof *dims);
@@ -150,8 +152,8 @@ static const struct window *read_window(struct reader *reader) {
 }
 
 /* One group of letters and digits, `b01f`: place of each letter and of each spatial digit. */
-static void read_labels(struct reader *reader, char first, char second, int places[2],
-                        int *spatial, int *rank) {
+static void read_labels(struct reader *reader, char first, char second, int places[2], int *spatial,
+                        int *rank) {
     uint64_t seen = 0;
     places[0] = places[1] = -1;
     for (*rank = 0; reader->p < reader->end && *rank < SHAPE_MAX_RANK; reader->p++, ++*rank) {
@@ -284,16 +286,26 @@ static void read_metadata(struct reader *reader, struct hlo_instr *instr) {
         if (!length) reader_fail(reader, "expected a metadata field here");
         reader_expect(reader, '=');
 #define IS(text) (length == sizeof(text) - 1 && memcmp(word, text, length) == 0)
-        if (IS("op_type")) metadata->op_type = reader_string(reader);
-        else if (IS("op_name")) metadata->op_name = reader_string(reader);
-        else if (IS("source_file")) metadata->source_file = reader_string(reader);
-        else if (IS("deduplicated_name")) metadata->deduplicated_name = reader_string(reader);
-        else if (IS("scheduling_name")) metadata->scheduling_name = reader_string(reader);
-        else if (IS("source_line")) metadata->source_line = reader_int(reader);
-        else if (IS("source_end_line")) metadata->source_end_line = reader_int(reader);
-        else if (IS("source_column")) metadata->source_column = reader_int(reader);
-        else if (IS("source_end_column")) metadata->source_end_column = reader_int(reader);
-        else if (IS("stack_frame_id")) metadata->stack_frame_id = reader_int(reader);
+        if (IS("op_type"))
+            metadata->op_type = reader_string(reader);
+        else if (IS("op_name"))
+            metadata->op_name = reader_string(reader);
+        else if (IS("source_file"))
+            metadata->source_file = reader_string(reader);
+        else if (IS("deduplicated_name"))
+            metadata->deduplicated_name = reader_string(reader);
+        else if (IS("scheduling_name"))
+            metadata->scheduling_name = reader_string(reader);
+        else if (IS("source_line"))
+            metadata->source_line = reader_int(reader);
+        else if (IS("source_end_line"))
+            metadata->source_end_line = reader_int(reader);
+        else if (IS("source_column"))
+            metadata->source_column = reader_int(reader);
+        else if (IS("source_end_column"))
+            metadata->source_end_column = reader_int(reader);
+        else if (IS("stack_frame_id"))
+            metadata->stack_frame_id = reader_int(reader);
         else if (!reader->failed) {
             bool open;
             size_t size = parse_value_length(reader->p, reader->end, &open);
@@ -444,8 +456,8 @@ static void read_entry_layout(struct reader *reader) {
     reader_expect(reader, '{');
     reader_expect(reader, '(');
     while (!reader->failed && !reader_eat(reader, ')')) {
-        parameters = arena_grow(module->arena, parameters, &capacity,
-                                module->nentry_parameters + 1, sizeof *parameters);
+        parameters = arena_grow(module->arena, parameters, &capacity, module->nentry_parameters + 1,
+                                sizeof *parameters);
         reader_skip(reader);
         parameters[module->nentry_parameters++] = read_shape(reader);
         reader_eat(reader, ',');
@@ -463,8 +475,7 @@ static void read_donors(struct reader *reader) {
     struct buffer_donor *donors = NULL;
     reader_expect(reader, '{');
     while (!reader->failed && !reader_eat(reader, '}')) {
-        donors =
-            arena_grow(module->arena, donors, &capacity, module->ndonors + 1, sizeof *donors);
+        donors = arena_grow(module->arena, donors, &capacity, module->ndonors + 1, sizeof *donors);
         struct buffer_donor donor = {0};
         reader_expect(reader, '(');
         donor.parameter = reader_int(reader);
@@ -482,20 +493,24 @@ void parse_module_attr(struct parse_context *context, const struct raw_attr *raw
     const char *name = context->source + raw->name.begin;
     size_t length = raw->name.end - raw->name.begin;
 #define IS(text) (length == sizeof(text) - 1 && memcmp(name, text, length) == 0)
-    if (IS("is_scheduled")) module->is_scheduled = read_bool(&reader);
-    else if (IS("replica_count")) module->replica_count = reader_int(&reader);
-    else if (IS("num_partitions")) module->num_partitions = reader_int(&reader);
-    else if (IS("entry_computation_layout")) read_entry_layout(&reader);
-    else if (IS("input_output_alias")) module->aliases = *read_aliases(&reader);
-    else if (IS("buffer_donor")) read_donors(&reader);
+    if (IS("is_scheduled"))
+        module->is_scheduled = read_bool(&reader);
+    else if (IS("replica_count"))
+        module->replica_count = reader_int(&reader);
+    else if (IS("num_partitions"))
+        module->num_partitions = reader_int(&reader);
+    else if (IS("entry_computation_layout"))
+        read_entry_layout(&reader);
+    else if (IS("input_output_alias"))
+        module->aliases = *read_aliases(&reader);
+    else if (IS("buffer_donor"))
+        read_donors(&reader);
     else {
         struct module_attr *grown =
             arena_array(module->arena, (size_t)module->nattrs + 1, sizeof *grown);
-        if (module->nattrs)
-            memcpy(grown, module->attrs, (size_t)module->nattrs * sizeof *grown);
-        grown[module->nattrs++] =
-            (struct module_attr){arena_strndup(module->arena, name, length),
-                                 text_of(context, raw->value)};
+        if (module->nattrs) memcpy(grown, module->attrs, (size_t)module->nattrs * sizeof *grown);
+        grown[module->nattrs++] = (struct module_attr){arena_strndup(module->arena, name, length),
+                                                       text_of(context, raw->value)};
         module->attrs = grown;
     }
 #undef IS

@@ -38,8 +38,8 @@ struct operand parse_name_operand(struct parse_context *context, struct span nam
     if (!instr)
         parse_error(context, name, "'%.*s' is not defined before its use here", (int)length, text);
     else if (shape && instr->shape && !shape_compatible(shape, instr->shape))
-        parse_error(context, name, "operand '%s' has shape %s, not %s as written here",
-                    instr->name, shape_to_string(context->module->arena, instr->shape, false),
+        parse_error(context, name, "operand '%s' has shape %s, not %s as written here", instr->name,
+                    shape_to_string(context->module->arena, instr->shape, false),
                     shape_to_string(context->module->arena, shape, false));
     return (struct operand){instr, name, shape};
 }
@@ -49,8 +49,8 @@ static enum hlo_opcode read_opcode(const char *text, size_t length, enum hlo_opc
     static const struct {
         const char *suffix;
         enum hlo_opcode opcode;
-    } async[] = {{"-start", OP_ASYNC_START}, {"-update", OP_ASYNC_UPDATE},
-                 {"-done", OP_ASYNC_DONE}};
+    } async[] = {
+        {"-start", OP_ASYNC_START}, {"-update", OP_ASYNC_UPDATE}, {"-done", OP_ASYNC_DONE}};
     *wrapped = OPCODE_INVALID;
     enum hlo_opcode opcode = opcode_from_name(text, length);
     for (int i = 0; opcode == OPCODE_INVALID && i < 3; i++) {
@@ -64,9 +64,16 @@ static enum hlo_opcode read_opcode(const char *text, size_t length, enum hlo_opc
 }
 
 static const char *role_word(enum call_role role) {
-    static const char *const words[ROLE_COUNT] = {
-        "to_apply", "calls", "condition", "body", "true_computation", "false_computation",
-        "branch_computations", "called_computations", "select", "scatter"};
+    static const char *const words[ROLE_COUNT] = {"to_apply",
+                                                  "calls",
+                                                  "condition",
+                                                  "body",
+                                                  "true_computation",
+                                                  "false_computation",
+                                                  "branch_computations",
+                                                  "called_computations",
+                                                  "select",
+                                                  "scatter"};
     return words[role];
 }
 
@@ -76,10 +83,8 @@ static int role_place(unsigned flags, enum call_role role) {
     case ROLE_TO_APPLY:
         return flags & (OP_FLAG_CALLS_ONE | OP_FLAG_CALLS_CUSTOM | OP_FLAG_CALLS_ASYNC) ? 0 : -1;
     case ROLE_CALLS:
-        return flags & (OP_FLAG_CALLS_FUSION | OP_FLAG_CALLS_ASYNC | OP_FLAG_CALLS_CUSTOM) ? 0
-                                                                                          : -1;
-    case ROLE_CALLED:
-        return flags & (OP_FLAG_CALLS_CUSTOM | OP_FLAG_CALLS_ASYNC) ? 0 : -1;
+        return flags & (OP_FLAG_CALLS_FUSION | OP_FLAG_CALLS_ASYNC | OP_FLAG_CALLS_CUSTOM) ? 0 : -1;
+    case ROLE_CALLED: return flags & (OP_FLAG_CALLS_CUSTOM | OP_FLAG_CALLS_ASYNC) ? 0 : -1;
     case ROLE_CONDITION: return flags & OP_FLAG_CALLS_WHILE ? 0 : -1;
     case ROLE_BODY: return flags & OP_FLAG_CALLS_WHILE ? 1 : -1;
     case ROLE_BRANCHES:
@@ -133,12 +138,11 @@ static void set_attrs(struct parse_context *context, struct hlo_instr *instr,
             diag_warning(context->diag, parse_loc(context, raw->name.begin),
                          "unknown attribute '%.*s' is kept but means nothing", (int)length, name);
             struct arena *arena = context->module->arena;
-            instr_set_attr(
-                instr, &(struct hlo_attr){
-                           .key = ATTR_UNKNOWN,
-                           .name = arena_strndup(arena, name, length),
-                           .text = arena_strndup(arena, context->source + raw->value.begin,
-                                                 raw->value.end - raw->value.begin)});
+            instr_set_attr(instr, &(struct hlo_attr){.key = ATTR_UNKNOWN,
+                                                     .name = arena_strndup(arena, name, length),
+                                                     .text = arena_strndup(
+                                                         arena, context->source + raw->value.begin,
+                                                         raw->value.end - raw->value.begin)});
             continue;
         }
         if (!opcode_takes_attr(instr->opcode, key) && !opcode_takes_attr(wrapped, key))

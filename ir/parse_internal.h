@@ -113,7 +113,7 @@ bool reader_done(struct reader *reader);
 int64_t reader_int(struct reader *reader);
 /* A word of letters, digits, _ . -; empty where there is none. Not NUL-terminated. */
 const char *reader_word(struct reader *reader, size_t *length);
-char *reader_string(struct reader *reader); /* quoted, unescaped; arena */
+char *reader_string(struct reader *reader);         /* quoted, unescaped; arena */
 struct int_list reader_ints(struct reader *reader); /* {1,2} */
 struct int_lists reader_int_lists(struct reader *reader);
 
@@ -125,15 +125,14 @@ struct literal *parse_literal_span(struct parse_context *context, struct span sp
                                    const struct shape *shape);
 const struct replica_groups *parse_replica_groups(struct reader *reader, struct span value);
 const struct sharding *parse_sharding(struct reader *reader, int depth);
-struct hlo_instr *parse_find_instr(struct parse_context *context, const char *name,
-                                   size_t length);
+struct hlo_instr *parse_find_instr(struct parse_context *context, const char *name, size_t length);
 
 /* ---- what the grammar's actions call (parse.c) ---- */
 
 void parse_begin_computation(struct parse_context *context, struct span name, bool entry,
                              bool named);
-void parse_end_computation(struct parse_context *context, bool entry,
-                           const struct raw_attr *attrs, int nattrs);
+void parse_end_computation(struct parse_context *context, bool entry, const struct raw_attr *attrs,
+                           int nattrs);
 struct hlo_computation *parse_find_computation(struct parse_context *context, struct span name);
 /* Makes the instruction known under its name, and the root where marked so. */
 void parse_bind(struct parse_context *context, struct hlo_instr *instr,

@@ -1,5 +1,5 @@
-/* Literals: the text inside constant(...). Numbers are most of the bytes of a large module, so common
- * ones are read without a library call; the rest goes through strtod. */
+/* Literals: the text inside constant(...). Numbers are most of the bytes of a large module, so
+ * common ones are read without a library call; the rest goes through strtod. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,12 +16,14 @@ struct literal_reader {
 static void skip(struct literal_reader *r) {
     while (r->reader.p < r->reader.end) {
         char c = *r->reader.p;
-        if (c == ' ' || c == '\n' || c == ',' || c == '\t' || c == '\r') r->reader.p++;
+        if (c == ' ' || c == '\n' || c == ',' || c == '\t' || c == '\r')
+            r->reader.p++;
         else if (c == '/') {
             const char *before = r->reader.p;
             reader_skip(&r->reader);
             if (r->reader.p == before) return;
-        } else return;
+        } else
+            return;
     }
 }
 
@@ -55,8 +57,7 @@ static void put_nan(struct literal_reader *r, bool negative, int part) {
     uint64_t bits = number_encode(type, negative ? -(double)NAN : (double)NAN);
     if (type == TYPE_F32 || type == TYPE_F64 || given) {
         uint64_t ones = ((1ull << info->exponent_bits) - 1) << info->mantissa_bits;
-        bits = ones | payload |
-               (uint64_t)negative << (info->exponent_bits + info->mantissa_bits);
+        bits = ones | payload | (uint64_t)negative << (info->exponent_bits + info->mantissa_bits);
     }
     size_t size = (size_t)info->size;
     size_t stride = (size_t)element_type_size(r->literal->shape->type);
@@ -78,7 +79,8 @@ static bool fast_double(const char *p, const char *end, const char **stop, doubl
     for (; p < end && *p >= '0' && *p <= '9'; p++, count += digits != 0)
         digits = digits * 10 + (uint64_t)(*p - '0');
     if (p < end && *p == '.')
-        for (p++, real = true; p < end && *p >= '0' && *p <= '9'; p++, exponent--, count += digits != 0)
+        for (p++, real = true; p < end && *p >= '0' && *p <= '9';
+             p++, exponent--, count += digits != 0)
             digits = digits * 10 + (uint64_t)(*p - '0');
     if (p == start || count > 18) return false;
     if (p < end && (*p | 32) == 'e') {
@@ -155,7 +157,8 @@ static void put_float(struct literal_reader *r) {
     enum element_type type = r->literal->shape->type;
     double value;
     bool nan;
-    if (is_word(r->reader.p, r->reader.end, "true") || is_word(r->reader.p, r->reader.end, "false")) {
+    if (is_word(r->reader.p, r->reader.end, "true") ||
+        is_word(r->reader.p, r->reader.end, "false")) {
         reader_fail(&r->reader, "a boolean in a literal of %s", element_type_name(type));
         return;
     }
@@ -164,9 +167,12 @@ static void put_float(struct literal_reader *r) {
         return;
     }
     if (nan) return;
-    if (type == TYPE_F32) ((float *)r->literal->data)[r->next] = (float)value;
-    else if (type == TYPE_F64) ((double *)r->literal->data)[r->next] = value;
-    else literal_set_double(r->literal, r->next, value);
+    if (type == TYPE_F32)
+        ((float *)r->literal->data)[r->next] = (float)value;
+    else if (type == TYPE_F64)
+        ((double *)r->literal->data)[r->next] = value;
+    else
+        literal_set_double(r->literal, r->next, value);
     if (isfinite(value) && type != TYPE_F64 && type != TYPE_F8E8M0FNU &&
         !isfinite(literal_get_double(r->literal, r->next)))
         reader_fail(&r->reader, "%g is out of the range of %s", value, element_type_name(type));
@@ -242,7 +248,8 @@ static void read_dim(struct literal_reader *r, int dim) {
     }
     reader_expect(&r->reader, '{');
     int64_t count = 0, size = shape->dims[dim];
-    for (skip(r); !r->reader.failed && r->reader.p < r->reader.end && *r->reader.p != '}'; skip(r)) {
+    for (skip(r); !r->reader.failed && r->reader.p < r->reader.end && *r->reader.p != '}';
+         skip(r)) {
         if (count++ == size) {
             reader_fail(&r->reader, "more than %lld elements in dimension %d of the literal",
                         (long long)size, dim);
@@ -270,10 +277,12 @@ static struct literal *read_literal(struct reader *reader, const struct shape *s
         if (!elements) abort();
         bool good = reader_expect(reader, '(') && depth < SHAPE_MAX_DEPTH;
         for (int i = 0; good && i < shape->ntuple; i++) {
-            while (reader_eat(reader, ',')) {}
+            while (reader_eat(reader, ',')) {
+            }
             good = (elements[i] = read_literal(reader, shape->tuple[i], depth + 1)) != NULL;
         }
-        while (reader_eat(reader, ',')) {}
+        while (reader_eat(reader, ',')) {
+        }
         struct literal *literal =
             good && reader_expect(reader, ')') ? literal_new_tuple(shape, elements) : NULL;
         for (int i = 0; !literal && i < shape->ntuple; i++)
@@ -322,7 +331,8 @@ struct literal *parse_literal_span(struct parse_context *context, struct span sp
                                    const struct shape *shape) {
     struct reader reader = reader_new(context, span);
     struct literal *literal = read_literal(&reader, shape, 0);
-    while (reader_eat(&reader, ',')) {}
+    while (reader_eat(&reader, ',')) {
+    }
     if (literal && !reader_done(&reader)) {
         reader_fail(&reader, "too many elements, or text behind the literal");
         literal_unref(literal);

@@ -45,7 +45,8 @@ size_t parse_value_length(const char *p, const char *end, bool *open) {
             break;
         case '/':
             if (depth && p + 1 < end && p[1] == '*') {
-                for (p += 2; p + 1 < end && !(p[0] == '*' && p[1] == '/'); p++) {}
+                for (p += 2; p + 1 < end && !(p[0] == '*' && p[1] == '/'); p++) {
+                }
                 if (++p >= end) {
                     *open = true;
                     return (size_t)(end - start);

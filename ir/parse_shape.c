@@ -71,17 +71,28 @@ static int64_t int_inside(struct reader *reader) {
 /* What stands behind the colon of a layout. */
 static void read_layout_rest(struct reader *reader, struct layout *layout) {
     while (!reader->failed && !reader_peek(reader, '}')) {
-        if (reader_eat(reader, 'T')) read_tiles(reader, layout);
-        else if (reader_eat_text(reader, "SC")) read_splits(reader, layout);
-        else if (reader_eat_text(reader, "D(")) layout->dim_types = inside_parentheses(reader);
-        else if (reader_eat_text(reader, "L(")) layout->tail_padding = int_inside(reader);
-        else if (reader_eat_text(reader, "#(")) layout->index_type = type_inside(reader);
-        else if (reader_eat_text(reader, "*(")) layout->pointer_type = type_inside(reader);
-        else if (reader_eat_text(reader, "E(")) layout->element_bits = int_inside(reader);
-        else if (reader_eat_text(reader, "S(")) layout->memory_space = int_inside(reader);
-        else if (reader_eat_text(reader, "M(")) layout->dynamic_metadata_prefix = int_inside(reader);
-        else if (reader_eat_text(reader, "P(")) layout->physical = inside_parentheses(reader);
-        else reader_fail(reader, "unknown part of a layout");
+        if (reader_eat(reader, 'T'))
+            read_tiles(reader, layout);
+        else if (reader_eat_text(reader, "SC"))
+            read_splits(reader, layout);
+        else if (reader_eat_text(reader, "D("))
+            layout->dim_types = inside_parentheses(reader);
+        else if (reader_eat_text(reader, "L("))
+            layout->tail_padding = int_inside(reader);
+        else if (reader_eat_text(reader, "#("))
+            layout->index_type = type_inside(reader);
+        else if (reader_eat_text(reader, "*("))
+            layout->pointer_type = type_inside(reader);
+        else if (reader_eat_text(reader, "E("))
+            layout->element_bits = int_inside(reader);
+        else if (reader_eat_text(reader, "S("))
+            layout->memory_space = int_inside(reader);
+        else if (reader_eat_text(reader, "M("))
+            layout->dynamic_metadata_prefix = int_inside(reader);
+        else if (reader_eat_text(reader, "P("))
+            layout->physical = inside_parentheses(reader);
+        else
+            reader_fail(reader, "unknown part of a layout");
     }
 }
 
@@ -97,7 +108,8 @@ static void read_layout(struct reader *reader, struct layout *layout, int64_t *o
         int64_t dim = reader_int(reader);
         if (dim < 0 || dim >= SHAPE_MAX_RANK || seen >> dim & 1)
             reader_fail(reader, "the layout is no permutation of the dimensions");
-        else seen |= 1ull << dim;
+        else
+            seen |= 1ull << dim;
         order[layout->rank++] = dim;
         if (!reader_eat(reader, ',') && !reader_peek(reader, '}') && !reader_peek(reader, ':'))
             reader_fail(reader, "expected ',', ':' or '}' in a layout");
@@ -130,8 +142,8 @@ static const struct shape *read_array(struct reader *reader) {
     const char *word = reader_word(reader, &length);
     size_t begin = (size_t)(word - reader->context->source);
     struct shape proto = {.type = element_type_from_name(word, length)};
-    if (!reader->failed && (proto.type == TYPE_INVALID || proto.type == TYPE_TUPLE ||
-                            proto.type == TYPE_BUFFER)) {
+    if (!reader->failed &&
+        (proto.type == TYPE_INVALID || proto.type == TYPE_TUPLE || proto.type == TYPE_BUFFER)) {
         reader->p = word;
         reader_fail(reader, "unknown type '%.*s'", (int)length, word);
     }

@@ -42,7 +42,8 @@ static void read_iota(struct reader *reader, struct int_list dims, struct iota_t
             int64_t dim = reader_int(reader);
             if (dim < 0 || dim >= reshape.count || dim >= SHAPE_MAX_RANK || seen[dim])
                 reader_fail(reader, "T(...) is no permutation of %d dimensions", reshape.count);
-            else seen[transpose[i] = (int)dim] = true;
+            else
+                seen[transpose[i] = (int)dim] = true;
             if (i + 1 < reshape.count) reader_expect(reader, ',');
         }
         reader_expect(reader, ')');
@@ -62,8 +63,10 @@ const struct replica_groups *parse_replica_groups(struct reader *reader, struct 
     if (reader_peek(reader, '[')) {
         groups.is_iota = true;
         struct int_list dims = read_bracket_ints(reader);
-        if (!reader_eat_text(reader, "<=")) reader_fail(reader, "expected '<=' here");
-        else read_iota(reader, dims, &groups.iota);
+        if (!reader_eat_text(reader, "<="))
+            reader_fail(reader, "expected '<=' here");
+        else
+            read_iota(reader, dims, &groups.iota);
     } else if (reader_peek(reader, '{')) {
         groups.lists = reader_int_lists(reader);
     } else {
@@ -78,8 +81,10 @@ static enum sharding_kind last_dim_kind(struct reader *reader) {
     static const struct {
         const char *word;
         enum sharding_kind kind;
-    } kinds[] = {{"replicated", SHARDING_REPLICATED}, {"manual", SHARDING_MANUAL},
-                 {"unreduced", SHARDING_UNREDUCED}, {"unknown", SHARDING_UNKNOWN}};
+    } kinds[] = {{"replicated", SHARDING_REPLICATED},
+                 {"manual", SHARDING_MANUAL},
+                 {"unreduced", SHARDING_UNREDUCED},
+                 {"unknown", SHARDING_UNKNOWN}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (reader_eat_text(reader, kinds[i].word)) return kinds[i].kind;
     reader_fail(reader, "unknown kind of a last tile dimension");
@@ -137,26 +142,37 @@ static void read_tuple(struct reader *reader, struct sharding *sharding, int dep
 static void skip_named(struct reader *reader, const char *start) {
     bool open;
     reader->p = start + parse_value_length(start, reader->end, &open);
-    if (open) reader_fail(reader, "the sharding is never closed");
-    else reader->p--;
+    if (open)
+        reader_fail(reader, "the sharding is never closed");
+    else
+        reader->p--;
 }
 
 static void read_words(struct reader *reader, struct sharding *sharding, const char *start) {
     while (!reader->failed && !reader_peek(reader, '}')) {
-        if (reader_eat_text(reader, "replicated")) sharding->kind = SHARDING_REPLICATED;
-        else if (reader_eat_text(reader, "manual")) sharding->kind = SHARDING_MANUAL;
-        else if (reader_eat_text(reader, "unknown")) sharding->kind = SHARDING_UNKNOWN;
-        else if (reader_eat_text(reader, "unreduced")) sharding->kind = SHARDING_UNREDUCED;
-        else if (reader_eat_text(reader, "maximal")) sharding->kind = SHARDING_MAXIMAL;
+        if (reader_eat_text(reader, "replicated"))
+            sharding->kind = SHARDING_REPLICATED;
+        else if (reader_eat_text(reader, "manual"))
+            sharding->kind = SHARDING_MANUAL;
+        else if (reader_eat_text(reader, "unknown"))
+            sharding->kind = SHARDING_UNKNOWN;
+        else if (reader_eat_text(reader, "unreduced"))
+            sharding->kind = SHARDING_UNREDUCED;
+        else if (reader_eat_text(reader, "maximal"))
+            sharding->kind = SHARDING_MAXIMAL;
         else if (reader_eat_text(reader, "device=")) {
             sharding->kind = SHARDING_MAXIMAL;
             sharding->device = reader_int(reader);
-        } else if (reader_eat_text(reader, "devices=")) read_devices(reader, sharding);
+        } else if (reader_eat_text(reader, "devices="))
+            read_devices(reader, sharding);
         else if (reader_eat_text(reader, "last_tile_dim_replicate"))
             sharding->last_tile_dim_replicate = true;
-        else if (reader_eat_text(reader, "last_tile_dims=")) read_last_dims(reader, sharding);
-        else if (reader_eat_text(reader, "shard_as")) reader_int(reader);
-        else if (reader_eat_text(reader, "shard_like")) reader_int(reader);
+        else if (reader_eat_text(reader, "last_tile_dims="))
+            read_last_dims(reader, sharding);
+        else if (reader_eat_text(reader, "shard_as"))
+            reader_int(reader);
+        else if (reader_eat_text(reader, "shard_like"))
+            reader_int(reader);
         else if (reader_eat_text(reader, "metadata=")) {
             bool open;
             reader->p += parse_value_length(reader->p, reader->end, &open);
@@ -176,12 +192,13 @@ const struct sharding *parse_sharding(struct reader *reader, int depth) {
     const char *start = reader->p;
     if (depth > SHAPE_MAX_DEPTH) reader_fail(reader, "shardings are nested too deeply");
     reader_expect(reader, '{');
-    if (reader_peek(reader, '{')) read_tuple(reader, &sharding, depth);
-    else read_words(reader, &sharding, start);
+    if (reader_peek(reader, '{'))
+        read_tuple(reader, &sharding, depth);
+    else
+        read_words(reader, &sharding, start);
     reader_expect(reader, '}');
     struct arena *arena = reader->context->module->arena;
-    if (!reader->failed)
-        sharding.text = arena_strndup(arena, start, (size_t)(reader->p - start));
+    if (!reader->failed) sharding.text = arena_strndup(arena, start, (size_t)(reader->p - start));
     return arena_copy(arena, &sharding, sizeof sharding);
 }
 
@@ -205,15 +222,17 @@ static void read_fields(struct reader *reader, const char *const *keys, int64_t 
         int i = 0;
         while (keys[i] && !reader_eat_text(reader, keys[i]))
             i++;
-        if (!keys[i]) reader_fail(reader, "unknown field of a table");
-        else values[i] = reader_int(reader);
+        if (!keys[i])
+            reader_fail(reader, "unknown field of a table");
+        else
+            values[i] = reader_int(reader);
         reader_eat(reader, ',');
     }
 }
 
 void parse_stack_line(struct parse_context *context, struct span text) {
-    static const char *const location_keys[] = {"file_name_id=", "function_name_id=", "line=",
-                                                "end_line=", "column=", "end_column=", NULL};
+    static const char *const location_keys[] = {
+        "file_name_id=", "function_name_id=", "line=", "end_line=", "column=", "end_column=", NULL};
     static const char *const frame_keys[] = {"file_location_id=", "parent_frame_id=", NULL};
     struct hlo_module *module = context->module;
     if (!module->tables) module->tables = arena_alloc(module->arena, sizeof *module->tables);
@@ -235,8 +254,8 @@ void parse_stack_line(struct parse_context *context, struct span text) {
         else if (memcmp(word, "FileL", 5) == 0) {
             read_fields(&reader, location_keys, v);
             struct file_location location = {v[0], v[1], v[2], v[3], v[4], v[5]};
-            add_record(&reader, (void **)&tables->locations, &tables->nlocations,
-                       sizeof location, &location);
+            add_record(&reader, (void **)&tables->locations, &tables->nlocations, sizeof location,
+                       &location);
         } else {
             read_fields(&reader, frame_keys, v);
             struct stack_frame frame = {v[0], v[1]};

@@ -5,8 +5,7 @@
 
 #include "ir/print_internal.h"
 
-struct print_options print_options_full(void)
-{
+struct print_options print_options_full(void) {
     return (struct print_options){.percent = true,
                                   .metadata = true,
                                   .backend_config = true,
@@ -14,59 +13,49 @@ struct print_options print_options_full(void)
                                   .max_constant = -1};
 }
 
-struct print_options print_options_short(void)
-{
+struct print_options print_options_short(void) {
     return (struct print_options){.layouts = true, .max_constant = 16};
 }
 
-void shape_print(FILE *out, const struct shape *shape, bool layouts)
-{
+void shape_print(FILE *out, const struct shape *shape, bool layouts) {
     struct arena *arena = arena_new();
 
     fputs(shape_to_string(arena, shape, layouts), out);
     arena_free(arena);
 }
 
-static void print_name(FILE *out, const char *name, const struct print_options *options)
-{
-    if (options->percent)
-        putc_unlocked('%', out);
+static void print_name(FILE *out, const char *name, const struct print_options *options) {
+    if (options->percent) putc_unlocked('%', out);
     fputs(name, out);
 }
 
 static void print_called(FILE *out, const char *key, const struct hlo_computation *called,
-                         const struct print_options *options)
-{
+                         const struct print_options *options) {
     fprintf(out, ", %s=", key);
     print_name(out, called->name, options);
 }
 
 static void print_called_list(FILE *out, const struct hlo_instr *instr, const char *key,
-                              const struct print_options *options)
-{
+                              const struct print_options *options) {
     fprintf(out, ", %s={", key);
     for (int i = 0; i < instr->ncalled; i++) {
-        if (i)
-            fputs(", ", out);
+        if (i) fputs(", ", out);
         print_name(out, instr->called[i]->name, options);
     }
     putc_unlocked('}', out);
 }
 
-static bool predicated(const struct hlo_instr *instr)
-{
+static bool predicated(const struct hlo_instr *instr) {
     return instr->ncalled == 2 && instr->noperands && instr->operands[0] &&
            instr->operands[0]->shape && instr->operands[0]->shape->type == TYPE_PRED;
 }
 
 static void print_calls(FILE *out, const struct hlo_instr *instr,
-                        const struct print_options *options)
-{
+                        const struct print_options *options) {
     unsigned flags = opcode_info(instr->opcode)->flags;
     struct hlo_computation **called = instr->called;
 
-    if (!instr->ncalled || instr->async_opcode)
-        return;
+    if (!instr->ncalled || instr->async_opcode) return;
     if (flags & OP_FLAG_CALLS_WHILE && instr->ncalled == 2) {
         print_called(out, "condition", called[0], options);
         print_called(out, "body", called[1], options);
@@ -87,8 +76,7 @@ static void print_calls(FILE *out, const struct hlo_instr *instr,
     }
 }
 
-static void print_opcode(FILE *out, const struct hlo_instr *instr)
-{
+static void print_opcode(FILE *out, const struct hlo_instr *instr) {
     if (!instr->async_opcode) {
         fputs(opcode_name(instr->opcode), out);
         return;
@@ -100,19 +88,15 @@ static void print_opcode(FILE *out, const struct hlo_instr *instr)
 }
 
 static void print_operands(FILE *out, const struct hlo_instr *instr,
-                           const struct print_options *options)
-{
-    if (instr->opcode == OP_PARAMETER)
-        fprintf(out, "%" PRId64, instr->parameter);
+                           const struct print_options *options) {
+    if (instr->opcode == OP_PARAMETER) fprintf(out, "%" PRId64, instr->parameter);
     if (instr->opcode == OP_CONSTANT && instr->literal)
         literal_print(out, instr->literal, options->max_constant);
     for (int i = 0; i < instr->noperands; i++) {
         const struct hlo_instr *operand = instr->operands[i];
 
-        if (i)
-            fputs(", ", out);
-        if (!operand)
-            continue;
+        if (i) fputs(", ", out);
+        if (!operand) continue;
         if (options->operand_shapes && operand->shape) {
             shape_print(out, operand->shape, options->layouts);
             putc_unlocked(' ', out);
@@ -122,14 +106,11 @@ static void print_operands(FILE *out, const struct hlo_instr *instr,
 }
 
 static void print_control(FILE *out, const struct hlo_instr *instr,
-                          const struct print_options *options)
-{
-    if (!instr->ncontrol)
-        return;
+                          const struct print_options *options) {
+    if (!instr->ncontrol) return;
     fputs(", control-predecessors={", out);
     for (int i = 0; i < instr->ncontrol; i++) {
-        if (i)
-            fputs(", ", out);
+        if (i) fputs(", ", out);
         print_name(out, instr->control[i]->name, options);
     }
     putc_unlocked('}', out);
@@ -137,23 +118,18 @@ static void print_control(FILE *out, const struct hlo_instr *instr,
 
 /* "sine-start" carries the attributes and calls of the instruction that it wraps. */
 static void print_wrapped(FILE *out, const struct hlo_instr *instr,
-                          const struct print_options *options)
-{
+                          const struct print_options *options) {
     const struct hlo_instr *root;
 
-    if (!instr->async_opcode || instr->opcode != OP_ASYNC_START || !instr->ncalled)
-        return;
+    if (!instr->async_opcode || instr->opcode != OP_ASYNC_START || !instr->ncalled) return;
     root = instr->called[0]->root;
-    if (!root)
-        return;
+    if (!root) return;
     print_calls(out, root, options);
     for (int i = 0; i < root->nattrs; i++)
-        if (!instr_attr(instr, root->attrs[i].key))
-            print_attr(out, &root->attrs[i], options);
+        if (!instr_attr(instr, root->attrs[i].key)) print_attr(out, &root->attrs[i], options);
 }
 
-void instr_print(FILE *out, const struct hlo_instr *instr, const struct print_options *options)
-{
+void instr_print(FILE *out, const struct hlo_instr *instr, const struct print_options *options) {
     print_name(out, instr->name, options);
     fputs(" = ", out);
     if (instr->shape) {
@@ -167,24 +143,20 @@ void instr_print(FILE *out, const struct hlo_instr *instr, const struct print_op
     print_wrapped(out, instr, options);
     /* XLA's order: the operation's own attributes, what it calls, then those that any may have. */
     for (int i = 0; i < instr->nattrs; i++)
-        if (instr->attrs[i].key < ATTR_SHARDING)
-            print_attr(out, &instr->attrs[i], options);
+        if (instr->attrs[i].key < ATTR_SHARDING) print_attr(out, &instr->attrs[i], options);
     print_calls(out, instr, options);
     for (int i = 0; i < instr->nattrs; i++)
         if (instr->attrs[i].key >= ATTR_SHARDING && instr->attrs[i].key != ATTR_BACKEND_CONFIG)
             print_attr(out, &instr->attrs[i], options);
     print_control(out, instr, options);
-    if (options->metadata && instr->metadata)
-        print_metadata(out, instr->metadata);
+    if (options->metadata && instr->metadata) print_metadata(out, instr->metadata);
     if (options->backend_config && instr_attr(instr, ATTR_BACKEND_CONFIG))
         print_attr(out, instr_attr(instr, ATTR_BACKEND_CONFIG), options);
 }
 
 void computation_print(FILE *out, const struct hlo_computation *computation,
-                       const struct print_options *options)
-{
-    if (computation->module && computation->module->entry == computation)
-        fputs("ENTRY ", out);
+                       const struct print_options *options) {
+    if (computation->module && computation->module->entry == computation) fputs("ENTRY ", out);
     print_name(out, computation->name, options);
     fputs(" (", out);
     for (int i = 0; i < computation->nparameters; i++) {
@@ -208,14 +180,11 @@ void computation_print(FILE *out, const struct hlo_computation *computation,
     putc_unlocked('\n', out);
 }
 
-static void print_entry_layout(FILE *out, const struct hlo_module *module)
-{
-    if (!module->entry_result)
-        return;
+static void print_entry_layout(FILE *out, const struct hlo_module *module) {
+    if (!module->entry_result) return;
     fputs(", entry_computation_layout={(", out);
     for (int i = 0; i < module->nentry_parameters; i++) {
-        if (i)
-            fputs(", ", out);
+        if (i) fputs(", ", out);
         shape_print(out, module->entry_parameters[i], true);
     }
     fputs(")->", out);
@@ -223,10 +192,8 @@ static void print_entry_layout(FILE *out, const struct hlo_module *module)
     putc_unlocked('}', out);
 }
 
-static void print_donors(FILE *out, const struct hlo_module *module)
-{
-    if (!module->ndonors)
-        return;
+static void print_donors(FILE *out, const struct hlo_module *module) {
+    if (!module->ndonors) return;
     fputs(", buffer_donor={ ", out);
     for (int i = 0; i < module->ndonors; i++) {
         fprintf(out, "%s(%" PRId64 ", ", i ? ", " : "", module->donors[i].parameter);
@@ -237,20 +204,16 @@ static void print_donors(FILE *out, const struct hlo_module *module)
 }
 
 static void print_header(FILE *out, const struct hlo_module *module,
-                         const struct print_options *options)
-{
+                         const struct print_options *options) {
     fprintf(out, "HloModule %s", module->name);
-    if (module->is_scheduled)
-        fputs(", is_scheduled=true", out);
+    if (module->is_scheduled) fputs(", is_scheduled=true", out);
     if (module->aliases.count) {
         fputs(", input_output_alias=", out);
         print_aliases(out, &module->aliases);
     }
     print_donors(out, module);
-    if (options->layouts)
-        print_entry_layout(out, module);
-    if (module->replica_count != 1)
-        fprintf(out, ", replica_count=%" PRId64, module->replica_count);
+    if (options->layouts) print_entry_layout(out, module);
+    if (module->replica_count != 1) fprintf(out, ", replica_count=%" PRId64, module->replica_count);
     if (module->num_partitions != 1)
         fprintf(out, ", num_partitions=%" PRId64, module->num_partitions);
     for (int i = 0; i < module->nattrs; i++)
@@ -258,8 +221,7 @@ static void print_header(FILE *out, const struct hlo_module *module,
     fputs("\n\n", out);
 }
 
-static void print_strings(FILE *out, const char *title, int count, const char **v)
-{
+static void print_strings(FILE *out, const char *title, int count, const char **v) {
     fprintf(out, "%s\n", title);
     for (int i = 0; i < count; i++) {
         fprintf(out, "%d ", i + 1);
@@ -269,8 +231,7 @@ static void print_strings(FILE *out, const char *title, int count, const char **
     putc_unlocked('\n', out);
 }
 
-static void print_tables(FILE *out, const struct stack_tables *t)
-{
+static void print_tables(FILE *out, const struct stack_tables *t) {
     print_strings(out, "FileNames", t->nfiles, t->files);
     print_strings(out, "FunctionNames", t->nfunctions, t->functions);
     fputs("FileLocations\n", out);
@@ -289,28 +250,22 @@ static void print_tables(FILE *out, const struct stack_tables *t)
     fputs("\n\n", out);
 }
 
-void module_print(FILE *out, const struct hlo_module *module, const struct print_options *options)
-{
+void module_print(FILE *out, const struct hlo_module *module, const struct print_options *options) {
     print_header(out, module, options);
-    if (options->metadata && module->tables)
-        print_tables(out, module->tables);
+    if (options->metadata && module->tables) print_tables(out, module->tables);
     for (const struct hlo_computation *c = module->first; c; c = c->next) {
         computation_print(out, c, options);
-        if (c->next)
-            putc_unlocked('\n', out);
+        if (c->next) putc_unlocked('\n', out);
     }
 }
 
-char *module_to_string(const struct hlo_module *module, const struct print_options *options)
-{
+char *module_to_string(const struct hlo_module *module, const struct print_options *options) {
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
 
-    if (!out)
-        abort();
+    if (!out) abort();
     module_print(out, module, options);
-    if (fclose(out))
-        abort();
+    if (fclose(out)) abort();
     return text;
 }

@@ -5,12 +5,12 @@
 #include "ir/hlo.h"
 
 struct print_options {
-    bool percent;          /* % before names */
-    bool operand_shapes;   /* add(f32[2] a, f32[2] b) */
-    bool metadata;         /* metadata=, and the stack tables */
+    bool percent;        /* % before names */
+    bool operand_shapes; /* add(f32[2] a, f32[2] b) */
+    bool metadata;       /* metadata=, and the stack tables */
     bool backend_config;
-    bool layouts;          /* {1,0} after shapes */
-    int64_t max_constant;  /* elements printed of a constant; above it `{...}`; -1: all */
+    bool layouts;         /* {1,0} after shapes */
+    int64_t max_constant; /* elements printed of a constant; above it `{...}`; -1: all */
 };
 
 /* Full: everything that is needed to read the same module back. */

@@ -7,8 +7,7 @@
 #include "ir/number.h"
 #include "ir/print.h"
 
-static uint64_t load_bits(const char *data, int size)
-{
+static uint64_t load_bits(const char *data, int size) {
     uint64_t bits = 0;
 
     memcpy(&bits, data, size); /* little-endian hosts only, as everywhere */
@@ -16,8 +15,7 @@ static uint64_t load_bits(const char *data, int size)
 }
 
 /* XLA names a payload that is not the plain quiet one; formats with a single NaN have none. */
-static void print_nan(FILE *out, enum element_type type, uint64_t bits)
-{
+static void print_nan(FILE *out, enum element_type type, uint64_t bits) {
     const struct element_type_info *info = element_type_info(type);
     uint64_t payload = bits & (((uint64_t)1 << info->mantissa_bits) - 1);
     bool negative = bits >> (info->bits - 1) & 1;
@@ -34,17 +32,13 @@ static void print_nan(FILE *out, enum element_type type, uint64_t bits)
         fprintf(out, "(0x%" PRIx64 ")", payload);
 }
 
-static bool reads_back(enum element_type type, const char *text, double value)
-{
-    if (type == TYPE_F64)
-        return strtod(text, NULL) == value;
-    if (type == TYPE_F32)
-        return strtof(text, NULL) == (float)value;
+static bool reads_back(enum element_type type, const char *text, double value) {
+    if (type == TYPE_F64) return strtod(text, NULL) == value;
+    if (type == TYPE_F32) return strtof(text, NULL) == (float)value;
     return number_decode(type, number_encode(type, strtod(text, NULL))) == value;
 }
 
-static void print_float_bits(FILE *out, enum element_type type, uint64_t bits)
-{
+static void print_float_bits(FILE *out, enum element_type type, uint64_t bits) {
     double value = number_decode(type, bits);
     int first = type == TYPE_F64 ? 15 : type == TYPE_F32 ? 6 : 1;
     char text[40];
@@ -58,15 +52,13 @@ static void print_float_bits(FILE *out, enum element_type type, uint64_t bits)
     } else {
         for (int digits = first; digits <= 17; digits++) {
             snprintf(text, sizeof text, "%.*g", digits, value);
-            if (reads_back(type, text, value))
-                break;
+            if (reads_back(type, text, value)) break;
         }
         fputs(text, out);
     }
 }
 
-static void print_element(FILE *out, const struct literal *literal, int64_t index)
-{
+static void print_element(FILE *out, const struct literal *literal, int64_t index) {
     enum element_type type = literal->shape->type;
     const struct element_type_info *info = element_type_info(type);
     const char *data = (const char *)literal->data + index * info->size;
@@ -78,15 +70,9 @@ static void print_element(FILE *out, const struct literal *literal, int64_t inde
         else
             putc_unlocked(*data ? '1' : '0', out);
         break;
-    case KIND_SIGNED:
-        fprintf(out, "%" PRId64, literal_get_int(literal, index));
-        break;
-    case KIND_UNSIGNED:
-        fprintf(out, "%" PRIu64, (uint64_t)literal_get_int(literal, index));
-        break;
-    case KIND_FLOAT:
-        print_float_bits(out, type, load_bits(data, info->size));
-        break;
+    case KIND_SIGNED: fprintf(out, "%" PRId64, literal_get_int(literal, index)); break;
+    case KIND_UNSIGNED: fprintf(out, "%" PRIu64, (uint64_t)literal_get_int(literal, index)); break;
+    case KIND_FLOAT: print_float_bits(out, type, load_bits(data, info->size)); break;
     case KIND_COMPLEX: {
         enum element_type part = element_type_real_part(type);
         int size = info->size / 2;
@@ -98,14 +84,12 @@ static void print_element(FILE *out, const struct literal *literal, int64_t inde
         putc_unlocked(')', out);
         break;
     }
-    default:
-        break;
+    default: break;
     }
 }
 
 /* Prints dimension `dim` and those inside it; returns the next element's number. */
-static int64_t print_dim(FILE *out, const struct literal *literal, int dim, int64_t index)
-{
+static int64_t print_dim(FILE *out, const struct literal *literal, int dim, int64_t index) {
     const struct shape *shape = literal->shape;
     bool innermost = dim == shape->rank - 1;
     int64_t size = literal->dynamic_sizes ? literal->dynamic_sizes[dim] : shape->dims[dim];
@@ -113,8 +97,7 @@ static int64_t print_dim(FILE *out, const struct literal *literal, int dim, int6
     if (innermost) {
         putc_unlocked('{', out);
         for (int64_t i = 0; i < size; i++) {
-            if (i)
-                fputs(", ", out);
+            if (i) fputs(", ", out);
             print_element(out, literal, index + i);
         }
         putc_unlocked('}', out);
@@ -126,23 +109,20 @@ static int64_t print_dim(FILE *out, const struct literal *literal, int dim, int6
         stride *= shape->dims[i];
     fputs("{ ", out);
     for (int64_t i = 0; i < size; i++) {
-        if (i)
-            fputs(", ", out);
+        if (i) fputs(", ", out);
         print_dim(out, literal, dim + 1, index + i * stride);
     }
     fputs(" }", out);
     return index + size * stride;
 }
 
-void literal_print(FILE *out, const struct literal *literal, int64_t max_elements)
-{
+void literal_print(FILE *out, const struct literal *literal, int64_t max_elements) {
     const struct shape *shape = literal->shape;
 
     if (shape_is_tuple(shape)) {
         fputs("( ", out);
         for (int i = 0; i < shape->ntuple; i++) {
-            if (i)
-                fputs(", ", out);
+            if (i) fputs(", ", out);
             literal_print(out, literal->elements[i], max_elements);
         }
         fputs(" )", out);

@@ -25,26 +25,42 @@ static const uint8_t type_keys[TYPE_COUNT] = {
 #undef X
 };
 
-const struct element_type_info *element_type_info(enum element_type type) { return &types[type]; }
+const struct element_type_info *element_type_info(enum element_type type) {
+    return &types[type];
+}
 
-const char *element_type_name(enum element_type type) { return types[type].name; }
+const char *element_type_name(enum element_type type) {
+    return types[type].name;
+}
 
-int element_type_size(enum element_type type) { return types[type].size; }
+int element_type_size(enum element_type type) {
+    return types[type].size;
+}
 
 enum element_type element_type_from_name(const char *name, size_t length) {
     return (enum element_type)word_find(type_keys, type_words, TYPE_COUNT, name, length);
 }
 
-bool element_type_is_float(enum element_type type) { return types[type].kind == KIND_FLOAT; }
-bool element_type_is_complex(enum element_type type) { return types[type].kind == KIND_COMPLEX; }
-bool element_type_is_signed(enum element_type type) { return types[type].kind == KIND_SIGNED; }
-bool element_type_is_unsigned(enum element_type type) { return types[type].kind == KIND_UNSIGNED; }
+bool element_type_is_float(enum element_type type) {
+    return types[type].kind == KIND_FLOAT;
+}
+bool element_type_is_complex(enum element_type type) {
+    return types[type].kind == KIND_COMPLEX;
+}
+bool element_type_is_signed(enum element_type type) {
+    return types[type].kind == KIND_SIGNED;
+}
+bool element_type_is_unsigned(enum element_type type) {
+    return types[type].kind == KIND_UNSIGNED;
+}
 
 bool element_type_is_integral(enum element_type type) {
     return types[type].kind == KIND_SIGNED || types[type].kind == KIND_UNSIGNED;
 }
 
-bool element_type_is_array(enum element_type type) { return types[type].kind != KIND_OTHER; }
+bool element_type_is_array(enum element_type type) {
+    return types[type].kind != KIND_OTHER;
+}
 
 enum element_type element_type_real_part(enum element_type type) {
     return type == TYPE_C64 ? TYPE_F32 : type == TYPE_C128 ? TYPE_F64 : type;
@@ -352,15 +368,23 @@ const struct shape *shape_with_default_layouts(struct shape_table *table,
     return shape_intern(table, &proto, NULL);
 }
 
-bool shape_is_array(const struct shape *shape) { return element_type_is_array(shape->type); }
-bool shape_is_tuple(const struct shape *shape) { return shape->type == TYPE_TUPLE; }
-bool shape_is_token(const struct shape *shape) { return shape->type == TYPE_TOKEN; }
+bool shape_is_array(const struct shape *shape) {
+    return element_type_is_array(shape->type);
+}
+bool shape_is_tuple(const struct shape *shape) {
+    return shape->type == TYPE_TUPLE;
+}
+bool shape_is_token(const struct shape *shape) {
+    return shape->type == TYPE_TOKEN;
+}
 
 bool shape_is_scalar(const struct shape *shape) {
     return shape_is_array(shape) && shape->rank == 0;
 }
 
-bool shape_is_dynamic(const struct shape *shape) { return entry_of(shape)->dynamic; }
+bool shape_is_dynamic(const struct shape *shape) {
+    return entry_of(shape)->dynamic;
+}
 
 bool shape_compatible(const struct shape *a, const struct shape *b) {
     return a->plain == b->plain;
@@ -382,8 +406,10 @@ const struct shape *shape_leaf(const struct shape *shape, int index) {
         int low = 0, high = shape->ntuple;
         while (high - low > 1) {
             int middle = low + (high - low) / 2;
-            if (first_leaf[middle] <= index) low = middle;
-            else high = middle;
+            if (first_leaf[middle] <= index)
+                low = middle;
+            else
+                high = middle;
         }
         index -= first_leaf[low];
         shape = shape->tuple[low];

@@ -67,12 +67,12 @@ struct layout {
     const int64_t *minor_to_major; /* a permutation of 0..rank-1 once verified */
     int ntiles;
     const struct tile *tiles;
-    int64_t tail_padding;                 /* L(n), elements; 0 and 1: none */
-    enum element_type index_type;         /* #(type); TYPE_INVALID: default */
-    enum element_type pointer_type;       /* *(type); TYPE_INVALID: default */
-    int64_t element_bits;                 /* E(n); 0: the type's own */
-    int64_t memory_space;                 /* S(n) */
-    int64_t dynamic_metadata_prefix;      /* M(n), bytes */
+    int64_t tail_padding;            /* L(n), elements; 0 and 1: none */
+    enum element_type index_type;    /* #(type); TYPE_INVALID: default */
+    enum element_type pointer_type;  /* *(type); TYPE_INVALID: default */
+    int64_t element_bits;            /* E(n); 0: the type's own */
+    int64_t memory_space;            /* S(n) */
+    int64_t dynamic_metadata_prefix; /* M(n), bytes */
     int nsplits;
     const struct split_config *splits;
     const char *dim_types; /* text inside D(...); NULL: none */
@@ -82,8 +82,8 @@ struct layout {
 struct shape {
     enum element_type type;
     int rank;
-    const int64_t *dims;  /* sizes; the bound of a dynamic dimension, or SHAPE_UNBOUNDED */
-    const bool *dynamic;  /* one a dimension; NULL: all static */
+    const int64_t *dims;         /* sizes; the bound of a dynamic dimension, or SHAPE_UNBOUNDED */
+    const bool *dynamic;         /* one a dimension; NULL: all static */
     const struct layout *layout; /* NULL: not given, which means major to minor */
     int ntuple;                  /* tuple elements; 1 for a buffer, b(SHAPE) */
     const struct shape *const *tuple;
@@ -123,7 +123,7 @@ const struct shape *shape_with_default_layouts(struct shape_table *table,
 bool shape_is_array(const struct shape *shape);
 bool shape_is_tuple(const struct shape *shape);
 bool shape_is_token(const struct shape *shape);
-bool shape_is_scalar(const struct shape *shape); /* an array of rank 0 */
+bool shape_is_scalar(const struct shape *shape);  /* an array of rank 0 */
 bool shape_is_dynamic(const struct shape *shape); /* any dynamic dimension, in any leaf */
 /* Equal but for layouts. */
 bool shape_compatible(const struct shape *a, const struct shape *b);

@@ -104,10 +104,8 @@ static void test_tuples(void **state) {
     const struct shape *y = array(f, TYPE_S32, 1, (int64_t[]){4});
     const struct shape *token = shape_token(f->shapes);
     const struct shape *none = shape_tuple(f->shapes, 0, NULL);
-    const struct shape *inner =
-        shape_tuple(f->shapes, 3, (const struct shape *[]){y, none, token});
-    const struct shape *t =
-        shape_tuple(f->shapes, 4, (const struct shape *[]){none, x, inner, y});
+    const struct shape *inner = shape_tuple(f->shapes, 3, (const struct shape *[]){y, none, token});
+    const struct shape *t = shape_tuple(f->shapes, 4, (const struct shape *[]){none, x, inner, y});
     assert_int_equal(none->nleaves, 0);
     assert_int_equal(t->nleaves, 4);
     assert_int_equal(t->bytes, 4 + 16 + 16);
@@ -188,10 +186,8 @@ static void test_strides(void **state) {
 
 static void test_dynamic(void **state) {
     struct fixture *f = *state;
-    struct shape proto = {.type = TYPE_F32,
-                          .rank = 2,
-                          .dims = (int64_t[]){8, 3},
-                          .dynamic = (bool[]){true, false}};
+    struct shape proto = {
+        .type = TYPE_F32, .rank = 2, .dims = (int64_t[]){8, 3}, .dynamic = (bool[]){true, false}};
     const struct shape *d = shape_intern(f->shapes, &proto, NULL);
     const struct shape *s = array(f, TYPE_F32, 2, proto.dims);
     assert_ptr_not_equal(d, s);
@@ -221,15 +217,13 @@ static void test_text(void **state) {
                         "bf16[16,256]{1,0:T(8,128)(2,1)E(4)S(1)}");
     assert_string_equal(shape_to_string(f->arena, tiled, false), "bf16[16,256]");
     const struct shape *t = shape_tuple(
-        f->shapes, 2, (const struct shape *[]){shape_scalar(f->shapes, TYPE_S32),
-                                               shape_token(f->shapes)});
+        f->shapes, 2,
+        (const struct shape *[]){shape_scalar(f->shapes, TYPE_S32), shape_token(f->shapes)});
     assert_string_equal(shape_to_string(f->arena, t, false), "(s32[], token[])");
-    struct shape proto = {.type = TYPE_F32,
-                          .rank = 2,
-                          .dims = (int64_t[]){8, 3},
-                          .dynamic = (bool[]){true, false}};
-    assert_string_equal(
-        shape_to_string(f->arena, shape_intern(f->shapes, &proto, NULL), false), "f32[<=8,3]");
+    struct shape proto = {
+        .type = TYPE_F32, .rank = 2, .dims = (int64_t[]){8, 3}, .dynamic = (bool[]){true, false}};
+    assert_string_equal(shape_to_string(f->arena, shape_intern(f->shapes, &proto, NULL), false),
+                        "f32[<=8,3]");
 }
 
 int main(void) {

@@ -50,8 +50,10 @@ static void put_tiles(struct text *text, const struct layout *layout) {
         put(text, i == 0 ? "T(" : "(");
         for (int j = 0; j < layout->tiles[i].rank; j++) {
             if (j) put(text, ",");
-            if (layout->tiles[i].dims[j] == TILE_COMBINE_DIM) put(text, "*");
-            else put_int(text, layout->tiles[i].dims[j]);
+            if (layout->tiles[i].dims[j] == TILE_COMBINE_DIM)
+                put(text, "*");
+            else
+                put_int(text, layout->tiles[i].dims[j]);
         }
         put(text, ")");
     }

@@ -85,14 +85,12 @@ static void check_while(struct verifier *v, const struct hlo_instr *instr) {
 
 static void check_conditional(struct verifier *v, const struct hlo_instr *instr) {
     if (instr->ncalled == 0 || instr->noperands != instr->ncalled + 1) {
-        FAIL(v, instr, "%d branches for %d branch operands", instr->ncalled,
-             instr->noperands - 1);
+        FAIL(v, instr, "%d branches for %d branch operands", instr->ncalled, instr->noperands - 1);
         return;
     }
     const struct shape *index = instr->operands[0]->shape;
     bool is_pred = index->type == TYPE_PRED;
-    if (index->rank || (!is_pred && index->type != TYPE_S32) ||
-        (is_pred && instr->ncalled != 2))
+    if (index->rank || (!is_pred && index->type != TYPE_S32) || (is_pred && instr->ncalled != 2))
         FAIL(v, instr, "the branch index is %s; pred[] chooses of two branches, s32[] of any",
              text(v, index));
     for (int i = 0; i < instr->ncalled; i++) {
@@ -117,8 +115,8 @@ static void check_reducer(struct verifier *v, const struct hlo_instr *instr, int
     const struct shape *root = called->root->shape;
     bool tuple = root->type == TYPE_TUPLE;
     if ((tuple ? root->ntuple : 1) != count)
-        FAIL(v, instr, "computation '%s' gives %s, expected %d values", called->name,
-             text(v, root), count);
+        FAIL(v, instr, "computation '%s' gives %s, expected %d values", called->name, text(v, root),
+             count);
 }
 
 static void check_sort(struct verifier *v, const struct hlo_instr *instr) {
@@ -155,9 +153,12 @@ static void check_called(struct verifier *v, const struct hlo_instr *instr) {
     unsigned flags = opcode_info(instr->opcode)->flags;
     for (int i = 0; i < instr->ncalled; i++)
         if (!instr->called[i] || !instr->called[i]->root) return;
-    if (flags & OP_FLAG_CALLS_WHILE) check_while(v, instr);
-    else if (flags & OP_FLAG_CALLS_BRANCHES) check_conditional(v, instr);
-    else if (flags & OP_FLAG_CALLS_SELECT_SCATTER) check_select_and_scatter(v, instr);
+    if (flags & OP_FLAG_CALLS_WHILE)
+        check_while(v, instr);
+    else if (flags & OP_FLAG_CALLS_BRANCHES)
+        check_conditional(v, instr);
+    else if (flags & OP_FLAG_CALLS_SELECT_SCATTER)
+        check_select_and_scatter(v, instr);
     if (!(flags & (OP_FLAG_CALLS_ONE | OP_FLAG_CALLS_FUSION))) return;
     if (instr->ncalled != 1) {
         FAIL(v, instr, "%s needs %s=", opcode_name(instr->opcode),
@@ -222,9 +223,9 @@ static void check_computation(struct verifier *v, struct hlo_computation *comput
     }
     int number = 0;
     FOR_EACH_INSTR(instr, computation)
-        instr->mark = number++;
+    instr->mark = number++;
     FOR_EACH_INSTR(instr, computation)
-        check_instr(v, instr);
+    check_instr(v, instr);
     if (computation->root->parent != computation) {
         v->good = false;
         diag_error(v->diag, computation->loc, "the root of '%s' is not in it", computation->name);
@@ -233,8 +234,7 @@ static void check_computation(struct verifier *v, struct hlo_computation *comput
     if (!computation_index_parameters(computation) || computation->nparameters < parameters) {
         v->good = false;
         diag_error(v->diag, computation->loc,
-                   "parameter numbers of computation '%s' repeat or leave gaps",
-                   computation->name);
+                   "parameter numbers of computation '%s' repeat or leave gaps", computation->name);
     }
 }
 
@@ -279,17 +279,16 @@ static void check_call_graph(struct verifier *v) {
     struct call_frame *stack =
         arena_array(v->scratch, (size_t)v->module->ncomputations + 1, sizeof *stack);
     FOR_EACH_COMPUTATION(computation, v->module)
-        computation->mark = UNSEEN;
+    computation->mark = UNSEEN;
     FOR_EACH_COMPUTATION(computation, v->module)
-        if (computation->mark == UNSEEN) check_calls_from(v, computation, stack);
+    if (computation->mark == UNSEEN) check_calls_from(v, computation, stack);
 }
 
 /* ---- the module line ---- */
 
 static const struct shape *at_index(const struct shape *shape, struct int_list index) {
     for (int i = 0; i < index.count; i++) {
-        if (shape->type != TYPE_TUPLE || index.v[i] < 0 || index.v[i] >= shape->ntuple)
-            return NULL;
+        if (shape->type != TYPE_TUPLE || index.v[i] < 0 || index.v[i] >= shape->ntuple) return NULL;
         shape = shape->tuple[index.v[i]];
     }
     return shape;
@@ -345,7 +344,7 @@ bool module_verify(struct hlo_module *module, struct diag *diag) {
         diag_error(diag, (struct src_loc){1, 1}, "the module has no entry computation");
     }
     FOR_EACH_COMPUTATION(computation, module)
-        check_computation(&v, computation);
+    check_computation(&v, computation);
     if (v.good) check_call_graph(&v);
     if (v.good) check_entry_layout(&v);
     if (v.good) check_aliases(&v);

@@ -89,8 +89,7 @@ static struct hlo_instr *multiply_one(struct pass_context *context, struct hlo_i
 
 /* The value of a splat constant; false where it is none. */
 static bool splat_value(const struct hlo_instr *instr, double *value) {
-    const struct hlo_instr *constant =
-        instr->opcode == OP_BROADCAST ? instr->operands[0] : instr;
+    const struct hlo_instr *constant = instr->opcode == OP_BROADCAST ? instr->operands[0] : instr;
     if (!instr_is_constant(constant) || constant->shape->count < 1) return false;
     if (!element_type_is_float(constant->shape->type)) return false;
     *value = literal_get_double(constant->literal, 0);
@@ -98,8 +97,7 @@ static bool splat_value(const struct hlo_instr *instr, double *value) {
 }
 
 /* x / 1; x / 2^k is x * 2^-k, which is exact. */
-static struct hlo_instr *divide_by_constant(struct pass_context *context,
-                                            struct hlo_instr *instr) {
+static struct hlo_instr *divide_by_constant(struct pass_context *context, struct hlo_instr *instr) {
     if (!is_integer(instr) && !is_real_float(instr)) return NULL;
     if (instr_is_splat(instr->operands[1], 1.0)) {
         MAY_REWRITE(context);
@@ -118,8 +116,7 @@ static struct hlo_instr *divide_by_constant(struct pass_context *context,
 }
 
 /* x^1 is x, x^2 is x * x, x^-1 is 1 / x, x^0 is 1 (of NaN too). */
-static struct hlo_instr *power_of_constant(struct pass_context *context,
-                                           struct hlo_instr *instr) {
+static struct hlo_instr *power_of_constant(struct pass_context *context, struct hlo_instr *instr) {
     double value;
     if (!is_real_float(instr) || !splat_value(instr->operands[1], &value)) return NULL;
     struct hlo_instr *x = instr->operands[0];
@@ -212,9 +209,12 @@ static struct hlo_instr *compare_same(struct pass_context *context, struct hlo_i
 
 static struct hlo_instr *select_known(struct pass_context *context, struct hlo_instr *instr) {
     struct hlo_instr *with = NULL;
-    if (instr->operands[1] == instr->operands[2]) with = instr->operands[1];
-    else if (instr_is_splat(instr->operands[0], 1)) with = instr->operands[1];
-    else if (instr_is_splat(instr->operands[0], 0)) with = instr->operands[2];
+    if (instr->operands[1] == instr->operands[2])
+        with = instr->operands[1];
+    else if (instr_is_splat(instr->operands[0], 1))
+        with = instr->operands[1];
+    else if (instr_is_splat(instr->operands[0], 0))
+        with = instr->operands[2];
     if (with) MAY_REWRITE(context);
     return with;
 }
@@ -300,7 +300,8 @@ static struct hlo_instr *move_transpose(struct pass_context *context, struct hlo
     if (operand->opcode != OP_TRANSPOSE) return NULL;
     struct int_list inner = instr_ints(operand, ATTR_DIMENSIONS);
     int64_t both[SHAPE_MAX_RANK];
-    for (int i = 0; i < dims.count; i++) both[i] = inner.v[dims.v[i]];
+    for (int i = 0; i < dims.count; i++)
+        both[i] = inner.v[dims.v[i]];
     MAY_REWRITE(context);
     struct hlo_instr *with = instr_clone(instr, instr->parent, instr, NULL, operand->operands);
     instr_set_ints(with, ATTR_DIMENSIONS, dims.count, both);
@@ -317,7 +318,8 @@ static struct hlo_instr *move_broadcast(struct pass_context *context, struct hlo
     if (operand->opcode != OP_BROADCAST || shape_is_dynamic(instr->shape)) return NULL;
     struct int_list inner = instr_ints(operand, ATTR_DIMENSIONS);
     int64_t both[SHAPE_MAX_RANK];
-    for (int i = 0; i < inner.count; i++) both[i] = dims.v[inner.v[i]];
+    for (int i = 0; i < inner.count; i++)
+        both[i] = dims.v[inner.v[i]];
     MAY_REWRITE(context);
     struct hlo_instr *with = instr_clone(instr, instr->parent, instr, NULL, operand->operands);
     instr_set_ints(with, ATTR_DIMENSIONS, inner.count, both);
@@ -451,8 +453,8 @@ bool algebraic_simplifier_run(struct pass_context *context, struct hlo_module *m
     bool changed = false;
     FOR_EACH_COMPUTATION(computation, module) {
         FOR_EACH_INSTR(instr, computation)
-            if (instr_has_users(instr) || computation->root == instr)
-                changed |= simplify_instr(context, instr);
+        if (instr_has_users(instr) || computation->root == instr)
+            changed |= simplify_instr(context, instr);
     }
     return changed;
 }

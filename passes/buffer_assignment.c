@@ -36,8 +36,8 @@ struct assigner {
 /* ---- the schedule: a computation's instructions stand before the one that runs it ---- */
 
 static void add_to_schedule(struct assigner *a, const struct hlo_instr *instr) {
-    a->schedule = arena_grow(a->arena, a->schedule, &a->capacity, a->npositions + 1,
-                             sizeof *a->schedule);
+    a->schedule =
+        arena_grow(a->arena, a->schedule, &a->capacity, a->npositions + 1, sizeof *a->schedule);
     a->schedule[a->npositions] = instr;
     a->position[instr->id] = a->npositions++;
 }
@@ -120,8 +120,9 @@ static const struct hlo_instr **find_callers(struct assigner *a) {
     const struct hlo_instr **callers = arena_array(a->arena, (size_t)most + 1, sizeof *callers);
     for (int i = 0; i < a->flow->ncomputations; i++)
         FOR_EACH_INSTR(instr, a->flow->computations[i])
-            if (instr_runs_callees(instr))
-                for (int k = 0; k < instr->ncalled; k++) callers[instr->called[k]->id] = instr;
+    if (instr_runs_callees(instr))
+        for (int k = 0; k < instr->ncalled; k++)
+            callers[instr->called[k]->id] = instr;
     return callers;
 }
 
@@ -149,7 +150,10 @@ static void init_groups(struct assigner *a) {
         last = instr;
         const struct shape *shape = leaves[value->leaf];
         struct group *group = &a->groups[v];
-        *group = (struct group){.parent = v, .kind = BUFFER_NONE, .first = v, .not_before = -1,
+        *group = (struct group){.parent = v,
+                                .kind = BUFFER_NONE,
+                                .first = v,
+                                .not_before = -1,
                                 .start = a->position[instr->id]};
         group->end = end_of(a, value, callers);
         if (!shape_is_array(shape)) continue;
@@ -206,8 +210,10 @@ static void merge_results(struct assigner *a, const struct hlo_instr *call) {
 static void merge_calls(struct assigner *a) {
     for (int i = a->flow->ncomputations - 1; i >= 0; i--) {
         FOR_EACH_INSTR(instr, a->flow->computations[i]) {
-            if (instr->opcode == OP_WHILE) merge_loop(a, instr);
-            else if (instr->opcode == OP_CALL) merge_callee(a, instr, instr->called[0], 0);
+            if (instr->opcode == OP_WHILE)
+                merge_loop(a, instr);
+            else if (instr->opcode == OP_CALL)
+                merge_callee(a, instr, instr->called[0], 0);
             else if (instr->opcode == OP_CONDITIONAL)
                 for (int k = 0; k < instr->ncalled; k++)
                     merge_callee(a, instr, instr->called[k], 1 + k);
@@ -323,8 +329,8 @@ static int *number_buffers(struct assigner *a, struct buffer_assignment *result)
         const struct flow_value *value = &a->flow->values[group->first];
         number[v] = result->nbuffers;
         result->buffers[result->nbuffers] =
-            (struct buffer){group->kind, group->index, 0, group->size, value->instr, value->leaf,
-                            group->start, group->end, result->nbuffers};
+            (struct buffer){group->kind, group->index, 0,          group->size,     value->instr,
+                            value->leaf, group->start, group->end, result->nbuffers};
         result->nbuffers++;
     }
     return number;
@@ -350,12 +356,12 @@ static bool pack(struct assigner *a, struct buffer_assignment *result) {
     result->lower_bound =
         pack_lower_bound(a->arena, items, count, a->npositions + 1, &result->peak);
     result->arena_size = pack_items(a->arena, items, count, result->lower_bound);
-    for (int i = 0; i < count; i++) result->buffers[owner[i]].offset = items[i].offset;
+    for (int i = 0; i < count; i++)
+        result->buffers[owner[i]].offset = items[i].offset;
     return true;
 }
 
-static void number_leaves(struct assigner *a, struct buffer_assignment *result,
-                          const int *number) {
+static void number_leaves(struct assigner *a, struct buffer_assignment *result, const int *number) {
     int *leaf_buffer = arena_array(a->arena, (size_t)a->flow->nleaves + 1, sizeof *leaf_buffer);
     for (int i = 0; i < a->flow->nleaves; i++)
         leaf_buffer[i] = number[find(a, a->flow->leaf_value[i])];

@@ -26,7 +26,7 @@ struct buffer {
     int64_t offset, size;          /* size in bytes, of the largest value in it */
     const struct hlo_instr *instr; /* the first instruction that defines it */
     int leaf;
-    int start, end;                /* positions in the schedule, first and last, both live */
+    int start, end; /* positions in the schedule, first and last, both live */
     int id;
 };
 
@@ -45,8 +45,8 @@ struct buffer_assignment {
     struct buffer *buffers;
     int npositions;
     const struct hlo_instr **schedule; /* by position */
-    const int *leaf_base;    /* by instruction id: its first leaf's place in leaf_buffer, or -1 */
-    const int *leaf_buffer;  /* buffer number of a leaf, -1: none */
+    const int *leaf_base;   /* by instruction id: its first leaf's place in leaf_buffer, or -1 */
+    const int *leaf_buffer; /* buffer number of a leaf, -1: none */
     int nids;
 };
 

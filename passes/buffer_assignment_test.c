@@ -56,8 +56,7 @@ static struct literal *load(struct machine *m, const struct hlo_instr *instr,
         if (from && literal->size) memcpy(literal->data, from, literal->size);
         return literal;
     }
-    struct literal **elements =
-        arena_array(m->arena, (size_t)shape->ntuple + 1, sizeof *elements);
+    struct literal **elements = arena_array(m->arena, (size_t)shape->ntuple + 1, sizeof *elements);
     for (int i = 0; i < shape->ntuple; i++) {
         elements[i] = load(m, instr, shape->tuple[i], leaf);
         leaf += shape->tuple[i]->nleaves;
@@ -107,7 +106,8 @@ static bool run_instr(struct machine *m, const struct hlo_instr *instr) {
     for (int i = 0; i < instr->noperands; i++)
         operands[i] = load(m, instr->operands[i], instr->operands[i]->shape, 0);
     struct literal *result = instr_evaluate(instr, operands, &(struct eval_options){0}, m->diag);
-    for (int i = 0; i < instr->noperands; i++) literal_unref(operands[i]);
+    for (int i = 0; i < instr->noperands; i++)
+        literal_unref(operands[i]);
     /* What partitions would make local is the whole array to the evaluator: not for this memory. */
     bool fits = result && shape_compatible(result->shape, instr->shape);
     if (fits) store(m, instr, result);
@@ -135,7 +135,8 @@ static struct literal *make_input(const struct shape *shape, uint64_t *state) {
         int64_t number = (int64_t)(*state >> 60);
         if (element_type_is_integral(shape->type) || shape->type == TYPE_PRED)
             literal_set_int(literal, i, shape->type == TYPE_PRED ? number & 1 : number & 7);
-        else literal_set_double(literal, i, (double)number / 8 + 0.125);
+        else
+            literal_set_double(literal, i, (double)number / 8 + 0.125);
     }
     return literal;
 }
@@ -159,7 +160,8 @@ static void set_places(struct machine *m, const struct hlo_module *module,
                        struct literal *const *args, const struct shape **out_shapes, int nout) {
     const struct hlo_computation *entry = module->entry;
     int nin = 0;
-    for (int i = 0; i < entry->nparameters; i++) nin += entry->parameters[i]->shape->nleaves;
+    for (int i = 0; i < entry->nparameters; i++)
+        nin += entry->parameters[i]->shape->nleaves;
     m->inputs = arena_array(m->arena, (size_t)nin + 1, sizeof *m->inputs);
     m->outputs = arena_array(m->arena, (size_t)nout + 1, sizeof *m->outputs);
     for (int i = 0, k = 0; i < entry->nparameters; i++)
@@ -173,7 +175,8 @@ static void set_places(struct machine *m, const struct hlo_module *module,
         const struct alias_entry *alias = &module->aliases.v[i];
         if (alias->output_index.count != 1 || alias->parameter_index.count != 0) continue;
         int first = 0;
-        for (int p = 0; p < alias->parameter; p++) first += entry->parameters[p]->shape->nleaves;
+        for (int p = 0; p < alias->parameter; p++)
+            first += entry->parameters[p]->shape->nleaves;
         if (shape_is_tuple(entry->root->shape) &&
             entry->root->shape->ntuple == entry->root->shape->nleaves)
             m->outputs[alias->output_index.v[0]] = m->inputs[first];
@@ -209,14 +212,15 @@ static enum outcome check_module(struct hlo_module *module, struct diag *diag, i
     int n = module->entry->nparameters, count;
     struct literal **args = arena_array(arena, (size_t)n + 1, sizeof *args);
     uint64_t state = 1;
-    for (int i = 0; i < n; i++) args[i] = make_input(module->entry->parameters[i]->shape, &state);
+    for (int i = 0; i < n; i++)
+        args[i] = make_input(module->entry->parameters[i]->shape, &state);
     struct pass_context context;
     pass_context_init(&context, diag);
     context.verify = true;
     const enum pass_id *passes = pass_pipeline(PASS_TARGET_CPU, level, &count);
     if (level == 2)
-        passes = pass_list_parse(arena, "loop_fusion,flatten_call_graph,copy_insertion", &count,
-                                 diag);
+        passes =
+            pass_list_parse(arena, "loop_fusion,flatten_call_graph,copy_insertion", &count, diag);
     enum outcome outcome = SKIPPED;
     struct eval_options options = {.max_steps = 50 * 1000 * 1000};
     struct literal *want = module_evaluate(module, args, &options, diag);
@@ -226,7 +230,8 @@ static enum outcome check_module(struct hlo_module *module, struct diag *diag, i
         assert_true(ok);
         outcome = compare(arena, module, diag, args, want);
     }
-    for (int i = 0; i < n; i++) literal_unref(args[i]);
+    for (int i = 0; i < n; i++)
+        literal_unref(args[i]);
     literal_unref(want);
     module_free(module);
     arena_free(arena);
@@ -238,8 +243,10 @@ static enum outcome check_text(const char *name, const char *text, size_t size, 
     diag_init(&diag, name, text, size);
     struct hlo_module *module = hlo_parse(&diag);
     enum outcome outcome = SKIPPED;
-    if (module) outcome = check_module(module, &diag, level);
-    else diag_print(&diag, stderr, false);
+    if (module)
+        outcome = check_module(module, &diag, level);
+    else
+        diag_print(&diag, stderr, false);
     if (outcome == DIFFERENT) printf("%s: different\n", name);
     diag_clear(&diag);
     return outcome;
@@ -255,8 +262,7 @@ static void check_same(const char *text) {
 
 static void test_loop_swaps(void **state) {
     (void)state;
-    check_same("HloModule m\n" CONDITION
-               "body { p = (s32[], f32[4], f32[4]) parameter(0)\n"
+    check_same("HloModule m\n" CONDITION "body { p = (s32[], f32[4], f32[4]) parameter(0)\n"
                "  i = s32[] get-tuple-element(p), index=0\n"
                "  a = f32[4] get-tuple-element(p), index=1\n"
                "  b = f32[4] get-tuple-element(p), index=2\n"
@@ -269,8 +275,7 @@ static void test_loop_swaps(void **state) {
 
 static void test_loop_fibonacci(void **state) {
     (void)state;
-    check_same("HloModule m\n" CONDITION
-               "body { p = (s32[], f32[4], f32[4]) parameter(0)\n"
+    check_same("HloModule m\n" CONDITION "body { p = (s32[], f32[4], f32[4]) parameter(0)\n"
                "  i = s32[] get-tuple-element(p), index=0\n"
                "  a = f32[4] get-tuple-element(p), index=1\n"
                "  b = f32[4] get-tuple-element(p), index=2\n"
@@ -285,8 +290,7 @@ static void test_loop_fibonacci(void **state) {
 
 static void test_nested_loops(void **state) {
     (void)state;
-    check_same("HloModule m\n" CONDITION
-               "inner { p = (s32[], f32[4], f32[4]) parameter(0)\n"
+    check_same("HloModule m\n" CONDITION "inner { p = (s32[], f32[4], f32[4]) parameter(0)\n"
                "  i = s32[] get-tuple-element(p), index=0\n"
                "  a = f32[4] get-tuple-element(p), index=1\n"
                "  b = f32[4] get-tuple-element(p), index=2\n"
@@ -393,8 +397,8 @@ static struct hlo_instr *put(struct pool *pool, struct hlo_instr *value) {
     return value;
 }
 
-static struct hlo_instr *build(struct pool *pool, enum hlo_opcode opcode,
-                               const struct shape *shape, int n, struct hlo_instr **operands) {
+static struct hlo_instr *build(struct pool *pool, enum hlo_opcode opcode, const struct shape *shape,
+                               int n, struct hlo_instr **operands) {
     return instr_new(pool->computation, NULL, opcode, shape, NULL, n, operands);
 }
 
@@ -410,14 +414,15 @@ static struct hlo_instr *pack_tuple(struct generator *g, struct pool *pool, stru
     const struct shape *shapes[16];
     int count = 0;
     if (index) parts[count++] = index;
-    for (int i = 0; i < n; i++) parts[count++] = pick(g, pool);
-    for (int i = 0; i < count; i++) shapes[i] = parts[i]->shape;
+    for (int i = 0; i < n; i++)
+        parts[count++] = pick(g, pool);
+    for (int i = 0; i < count; i++)
+        shapes[i] = parts[i]->shape;
     return build(pool, OP_TUPLE, shape_tuple(g->module->shapes, count, shapes), count, parts);
 }
 
 static struct hlo_instr *element(struct pool *pool, struct hlo_instr *tuple, int i) {
-    struct hlo_instr *gte =
-        build(pool, OP_GET_TUPLE_ELEMENT, tuple->shape->tuple[i], 1, &tuple);
+    struct hlo_instr *gte = build(pool, OP_GET_TUPLE_ELEMENT, tuple->shape->tuple[i], 1, &tuple);
     instr_set_int(gte, ATTR_INDEX, i);
     return gte;
 }
@@ -430,8 +435,10 @@ static struct pool open_callee(struct generator *g, const struct shape *shape, b
     computation_index_parameters(pool.computation);
     for (int i = 0; i < shape->ntuple; i++) {
         struct hlo_instr *e = element(&pool, p, i);
-        if (i == 0 && has_index) pool.index = e;
-        else put(&pool, e);
+        if (i == 0 && has_index)
+            pool.index = e;
+        else
+            put(&pool, e);
     }
     return pool;
 }
@@ -442,8 +449,8 @@ static void grow_loop(struct generator *g, struct pool *pool, int depth) {
     struct pool condition = open_callee(g, init->shape, true);
     struct pool body = open_callee(g, init->shape, true);
     struct hlo_instr *compared[2] = {condition.index, integer(g, &condition, draw(g, 4))};
-    struct hlo_instr *less = build(&condition, OP_COMPARE,
-                                   shape_scalar(g->module->shapes, TYPE_PRED), 2, compared);
+    struct hlo_instr *less =
+        build(&condition, OP_COMPARE, shape_scalar(g->module->shapes, TYPE_PRED), 2, compared);
     instr_set_attr(less, &(struct hlo_attr){.key = ATTR_DIRECTION, .i = ENUM_DIRECTION_LT});
     computation_set_root(condition.computation, less);
     grow(g, &body, draw(g, 5), depth + 1);
@@ -473,15 +480,18 @@ static void grow_branches(struct generator *g, struct pool *pool, int depth) {
     }
     struct hlo_instr *chosen = build(pool, OP_CONDITIONAL, shape, 1 + branches, operands);
     instr_set_called(chosen, branches, called);
-    for (int i = 0; i < n; i++) put(pool, element(pool, chosen, i));
+    for (int i = 0; i < n; i++)
+        put(pool, element(pool, chosen, i));
 }
 
 static void grow(struct generator *g, struct pool *pool, int n, int depth) {
     for (int i = 0; i < n; i++) {
         struct hlo_instr *operands[2] = {pick(g, pool), pick(g, pool)};
         int kind = draw(g, depth < 3 ? 10 : 7);
-        if (kind < 3) put(pool, build(pool, OP_SUBTRACT, g->array, 2, operands));
-        else if (kind < 5) put(pool, build(pool, OP_NEGATE, g->array, 1, operands));
+        if (kind < 3)
+            put(pool, build(pool, OP_SUBTRACT, g->array, 2, operands));
+        else if (kind < 5)
+            put(pool, build(pool, OP_NEGATE, g->array, 1, operands));
         else if (kind == 5) {
             int64_t zero = 0;
             instr_set_ints(put(pool, build(pool, OP_REVERSE, g->array, 1, operands)),
@@ -490,8 +500,10 @@ static void grow(struct generator *g, struct pool *pool, int n, int depth) {
             struct literal *literal = literal_new(g->array);
             literal_set_double(literal, 1, draw(g, 9));
             put(pool, instr_new_constant(pool->computation, NULL, literal));
-        } else if (kind < 9) grow_loop(g, pool, depth);
-        else grow_branches(g, pool, depth);
+        } else if (kind < 9)
+            grow_loop(g, pool, depth);
+        else
+            grow_branches(g, pool, depth);
     }
 }
 
@@ -538,9 +550,9 @@ static void test_random_programs(void **state) {
 int main(int argc, char **argv) {
     if (argc > 1) return check_files(argc - 1, argv + 1);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loop_swaps),   cmocka_unit_test(test_loop_fibonacci),
-        cmocka_unit_test(test_nested_loops), cmocka_unit_test(test_branches),
-        cmocka_unit_test(test_aliased_swap), cmocka_unit_test(test_packing),
+        cmocka_unit_test(test_loop_swaps),      cmocka_unit_test(test_loop_fibonacci),
+        cmocka_unit_test(test_nested_loops),    cmocka_unit_test(test_branches),
+        cmocka_unit_test(test_aliased_swap),    cmocka_unit_test(test_packing),
         cmocka_unit_test(test_random_programs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

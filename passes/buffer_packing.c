@@ -73,7 +73,8 @@ static int64_t pack_in_order(struct pack_item **order, int count, struct pack_it
         struct pack_item *item = order[i];
         item->offset = best_gap(placed, i, item);
         int at = i;
-        while (at > 0 && placed[at - 1]->offset > item->offset) at--;
+        while (at > 0 && placed[at - 1]->offset > item->offset)
+            at--;
         memmove(placed + at + 1, placed + at, (size_t)(i - at) * sizeof *placed);
         placed[at] = item;
         if (item->offset + item->size > size) size = item->offset + item->size;
@@ -96,8 +97,10 @@ static int find_hole(const struct heap *heap, int64_t offset) {
     int low = 0, high = heap->count;
     while (low < high) {
         int middle = (low + high) / 2;
-        if (heap->holes[middle].offset < offset) low = middle + 1;
-        else high = middle;
+        if (heap->holes[middle].offset < offset)
+            low = middle + 1;
+        else
+            high = middle;
     }
     return low;
 }
@@ -164,22 +167,26 @@ static int64_t pack_by_time(struct arena *arena, struct pack_item **order, int c
 
 int64_t pack_items(struct arena *arena, struct pack_item *items, int count, int64_t lower_bound) {
     enum { FEW = 3000, NORDERS = 4 };
-    static int (*const orders[NORDERS])(const void *, const void *) = {
-        compare_size, compare_area, compare_life, compare_start};
+    static int (*const orders[NORDERS])(const void *, const void *) = {compare_size, compare_area,
+                                                                       compare_life, compare_start};
     size_t n = (size_t)count + 1;
     struct pack_item **order = arena_array(arena, n, sizeof *order);
     struct pack_item **scratch = arena_array(arena, n, sizeof *scratch);
     int64_t *best = arena_array(arena, n, sizeof *best);
-    for (int i = 0; i < count; i++) order[i] = &items[i];
+    for (int i = 0; i < count; i++)
+        order[i] = &items[i];
     int64_t best_size = pack_by_time(arena, order, count, scratch);
-    for (int i = 0; i < count; i++) best[i] = items[i].offset;
+    for (int i = 0; i < count; i++)
+        best[i] = items[i].offset;
     for (int k = 0; k < NORDERS && count <= FEW && best_size > lower_bound; k++) {
         qsort(order, (size_t)count, sizeof *order, orders[k]);
         int64_t size = pack_in_order(order, count, scratch);
         if (size >= best_size) continue;
         best_size = size;
-        for (int i = 0; i < count; i++) best[i] = items[i].offset;
+        for (int i = 0; i < count; i++)
+            best[i] = items[i].offset;
     }
-    for (int i = 0; i < count; i++) items[i].offset = best[i];
+    for (int i = 0; i < count; i++)
+        items[i].offset = best[i];
     return best_size;
 }

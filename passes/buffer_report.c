@@ -27,8 +27,10 @@ static int compare_buffers(const void *x, const void *y) {
 
 static void print_buffer(FILE *out, const struct buffer *buffer) {
     fprintf(out, "  %-8s ", kind_name(buffer->kind));
-    if (buffer->kind == BUFFER_ARENA) fprintf(out, "offset %12" PRId64, buffer->offset);
-    else fprintf(out, "number %12d", buffer->index);
+    if (buffer->kind == BUFFER_ARENA)
+        fprintf(out, "offset %12" PRId64, buffer->offset);
+    else
+        fprintf(out, "number %12d", buffer->index);
     fprintf(out, "  size %12" PRId64 "  live %6d to %6d  %s", buffer->size, buffer->start,
             buffer->end, buffer->instr->name);
     if (shape_is_tuple(buffer->instr->shape)) fprintf(out, " leaf %d", buffer->leaf);
@@ -39,7 +41,8 @@ void buffer_assignment_print(FILE *out, const struct buffer_assignment *assignme
     int n = assignment->nbuffers;
     const struct buffer **order = malloc(((size_t)n + 1) * sizeof *order);
     if (!order) return;
-    for (int i = 0; i < n; i++) order[i] = &assignment->buffers[i];
+    for (int i = 0; i < n; i++)
+        order[i] = &assignment->buffers[i];
     qsort(order, (size_t)n, sizeof *order, compare_buffers);
     fprintf(out, "temp bytes: %" PRId64 "\nlower bound: %" PRId64 "\nbuffers: %d\n",
             assignment->arena_size, assignment->lower_bound, n);
@@ -49,6 +52,7 @@ void buffer_assignment_print(FILE *out, const struct buffer_assignment *assignme
             order[i]->end >= assignment->peak)
             print_buffer(out, order[i]);
     fprintf(out, "\nall:\n");
-    for (int i = 0; i < n; i++) print_buffer(out, order[i]);
+    for (int i = 0; i < n; i++)
+        print_buffer(out, order[i]);
     free(order);
 }

@@ -16,7 +16,8 @@ static void inline_call(struct hlo_instr *call) {
         }
         struct hlo_instr **operands =
             arena_array(arena, (size_t)instr->noperands, sizeof *operands);
-        for (int i = 0; i < instr->noperands; i++) operands[i] = instr->operands[i]->data;
+        for (int i = 0; i < instr->noperands; i++)
+            operands[i] = instr->operands[i]->data;
         struct hlo_instr *copy = instr_clone(instr, into, call, NULL, operands);
         for (int i = 0; i < instr->ncontrol; i++)
             if (instr->control[i]->opcode != OP_PARAMETER)

@@ -28,7 +28,7 @@ static bool simplify(struct pass_context *context, struct hlo_instr *instr) {
 bool conditional_simplifier_run(struct pass_context *context, struct hlo_module *module) {
     bool changed = false;
     FOR_EACH_COMPUTATION(computation, module)
-        FOR_EACH_INSTR(instr, computation)
-            if (instr->opcode == OP_CONDITIONAL) changed |= simplify(context, instr);
+    FOR_EACH_INSTR(instr, computation)
+    if (instr->opcode == OP_CONDITIONAL) changed |= simplify(context, instr);
     return changed;
 }

@@ -50,9 +50,10 @@ static struct literal *evaluate(struct pass_context *context, const struct hlo_i
     enum { FEW = 8 };
     struct literal *few[FEW], **operands = few;
     if (instr->noperands > FEW)
-        operands = arena_array(instr->parent->module->arena, (size_t)instr->noperands,
-                               sizeof *operands);
-    for (int i = 0; i < instr->noperands; i++) operands[i] = instr->operands[i]->literal;
+        operands =
+            arena_array(instr->parent->module->arena, (size_t)instr->noperands, sizeof *operands);
+    for (int i = 0; i < instr->noperands; i++)
+        operands[i] = instr->operands[i]->literal;
     struct eval_options options = {.max_bytes = 256 * context->fold_max_bytes,
                                    .max_steps = context->fold_max_steps};
     struct diag quiet; /* what cannot be evaluated now stays as it is */
@@ -85,8 +86,7 @@ bool constant_folding_run(struct pass_context *context, struct hlo_module *modul
     mark_side_effects(module);
     FOR_EACH_COMPUTATION(computation, module) {
         FOR_EACH_INSTR(instr, computation)
-            if (instr_has_users(instr) || computation->root == instr)
-                changed |= fold(context, instr);
+        if (instr_has_users(instr) || computation->root == instr) changed |= fold(context, instr);
     }
     return changed;
 }

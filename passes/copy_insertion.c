@@ -15,7 +15,7 @@ struct inserter {
     /* By value: the position from which the value's buffer is taken (a loop's result sits where
      * its operand was), and 1 + the parameter leaf whose buffer it is; 0: its own. */
     int *start, *home;
-    int *parameter_leaf; /* by value: 1 + its number among the destinations; 0: none */
+    int *parameter_leaf;             /* by value: 1 + its number among the destinations; 0: none */
     struct hlo_computation *current; /* computation at work */
     bool changed;
 };
@@ -129,8 +129,7 @@ static void copy_loop_operands(struct inserter *in, struct hlo_instr *loop, int 
     struct copies copies = copies_new(in, count);
     const struct shape **leaves = shape_leaves(in->arena, operand->shape);
     for (int k = 0; k < count; k++)
-        if (is_invariant(in, loop, k))
-            seen[flow_value_of(in->flow, operand, k)] = stamp;
+        if (is_invariant(in, loop, k)) seen[flow_value_of(in->flow, operand, k)] = stamp;
     for (int k = 0; k < count; k++) {
         if (is_invariant(in, loop, k)) continue;
         int value = flow_value_of(in->flow, operand, k);
@@ -141,8 +140,10 @@ static void copy_loop_operands(struct inserter *in, struct hlo_instr *loop, int 
             copies.wanted[k] = pass_may_rewrite(in->context);
         } else {
             in->start[result] = in->start[value];
-            if (value_is_fixed(in, value)) in->home[result] = in->flow->values[value].leaf + 1;
-            else in->home[result] = in->home[value];
+            if (value_is_fixed(in, value))
+                in->home[result] = in->flow->values[value].leaf + 1;
+            else
+                in->home[result] = in->home[value];
         }
         seen[value] = stamp;
     }
@@ -206,10 +207,13 @@ static void emit_result_copy(struct inserter *in, struct ordering *order, int k)
  * reads first, and where only cycles are left, one of them is saved aside. */
 static void emit_result_copies(struct inserter *in, struct copies *copies, const int *value) {
     size_t n = (size_t)copies->count + 1;
-    struct ordering order = {copies, value, arena_array(in->arena, n, sizeof(int)),
+    struct ordering order = {copies,
+                             value,
+                             arena_array(in->arena, n, sizeof(int)),
                              arena_array(in->arena, n, sizeof(struct hlo_instr *)),
                              arena_array(in->arena, n, sizeof(int)),
-                             arena_array(in->arena, n, sizeof(int)), 0};
+                             arena_array(in->arena, n, sizeof(int)),
+                             0};
     int left = 0;
     for (int k = 0; k < copies->count; k++) {
         if (!copies->wanted[k]) continue;
@@ -223,7 +227,8 @@ static void emit_result_copies(struct inserter *in, struct copies *copies, const
         if (copies->wanted[k] && order.readers[k] == 0) order.stack[order.depth++] = k;
     for (int next = 0; left > 0; left--) {
         if (order.depth == 0) {
-            while (!copies->wanted[next] || copies->copy[next]) next++;
+            while (!copies->wanted[next] || copies->copy[next])
+                next++;
             order.saved[next] = new_copy(copies->source[order.reader[next]], NULL);
             order.stack[order.depth++] = next;
         }
@@ -247,8 +252,10 @@ static void copy_results(struct inserter *in, const int *old, bool keep, int *se
         if (keep && value[k] == old[k]) continue;
         if (!shape_is_array(leaves[k])) continue;
         bool wanted = seen[value[k]] == stamp || result_needs_copy(in, k, value[k], old[k]);
-        if (wanted) copies.wanted[k] = pass_may_rewrite(in->context);
-        else seen[value[k]] = stamp;
+        if (wanted)
+            copies.wanted[k] = pass_may_rewrite(in->context);
+        else
+            seen[value[k]] = stamp;
     }
     if (copies_total(&copies) > 0) {
         find_sources(&copies, root, 0, NULL);
@@ -288,8 +295,8 @@ static void visit(struct inserter *in, struct hlo_computation *computation, int 
     bool is_body = computation->mark == 1, is_entry = computation == in->module->entry;
     in->current = computation;
     FOR_EACH_INSTR(instr, computation)
-        if (instr->opcode == OP_WHILE && instr->id < in->flow->nids)
-            copy_loop_operands(in, instr, seen);
+    if (instr->opcode == OP_WHILE && instr->id < in->flow->nids)
+        copy_loop_operands(in, instr, seen);
     if (computation->mark == 2) return;
     int count = computation->root->shape->nleaves;
     int *old = arena_array(in->arena, (size_t)count, sizeof *old);
@@ -309,7 +316,8 @@ bool copy_insertion_run(struct pass_context *context, struct hlo_module *module)
         in.start = arena_array(arena, n, sizeof(int));
         in.home = arena_array(arena, n, sizeof(int));
         in.parameter_leaf = arena_array(arena, n, sizeof(int));
-        for (int i = 0; i < in.flow->nvalues; i++) in.start[i] = in.flow->values[i].position;
+        for (int i = 0; i < in.flow->nvalues; i++)
+            in.start[i] = in.flow->values[i].position;
         /* 1: the body of a loop, 2: a loop's condition, whose root stays where it is. */
         FOR_EACH_COMPUTATION(computation, module) {
             computation->mark = 0;
@@ -317,11 +325,12 @@ bool copy_insertion_run(struct pass_context *context, struct hlo_module *module)
         }
         for (int i = 0; i < in.flow->ncomputations; i++)
             FOR_EACH_INSTR(instr, in.flow->computations[i])
-                if (instr->opcode == OP_WHILE) {
-                    instr->called[0]->mark = 2;
-                    instr->called[1]->mark = 1;
-                }
-        for (int i = 0; i < in.flow->ncomputations; i++) visit(&in, in.flow->computations[i], seen);
+        if (instr->opcode == OP_WHILE) {
+            instr->called[0]->mark = 2;
+            instr->called[1]->mark = 1;
+        }
+        for (int i = 0; i < in.flow->ncomputations; i++)
+            visit(&in, in.flow->computations[i], seen);
     }
     arena_free(arena);
     return in.changed;

@@ -25,13 +25,13 @@ static uint64_t hash_bytes(uint64_t hash, const unsigned char *data, size_t size
         memcpy(&word, data + i, 8);
         hash = mix(hash, word);
     }
-    for (size_t i = size & ~(size_t)7; i < size; i++) hash = mix(hash, data[i]);
+    for (size_t i = size & ~(size_t)7; i < size; i++)
+        hash = mix(hash, data[i]);
     return hash;
 }
 
 static bool is_commutative(const struct hlo_instr *instr) {
-    return instr->noperands == 2 &&
-           (opcode_info(instr->opcode)->flags & OP_FLAG_COMMUTATIVE) != 0;
+    return instr->noperands == 2 && (opcode_info(instr->opcode)->flags & OP_FLAG_COMMUTATIVE) != 0;
 }
 
 static uint64_t hash_attrs(const struct hlo_instr *instr) {
@@ -66,7 +66,8 @@ static uint64_t hash_instr(const struct hlo_instr *instr) {
         for (int i = 0; i < instr->noperands; i++)
             hash = mix(hash, (uint64_t)instr->operands[i]->id);
     }
-    for (int i = 0; i < instr->ncalled; i++) hash = mix(hash, (uint64_t)instr->called[i]->id);
+    for (int i = 0; i < instr->ncalled; i++)
+        hash = mix(hash, (uint64_t)instr->called[i]->id);
     hash = mix(hash, hash_attrs(instr));
     if (instr->literal && instr->literal->data)
         hash = hash_bytes(hash, instr->literal->data, instr->literal->size);
@@ -74,8 +75,7 @@ static uint64_t hash_instr(const struct hlo_instr *instr) {
 }
 
 static bool same_operands(const struct hlo_instr *a, const struct hlo_instr *b) {
-    if (is_commutative(a) && a->operands[0] == b->operands[1] &&
-        a->operands[1] == b->operands[0])
+    if (is_commutative(a) && a->operands[0] == b->operands[1] && a->operands[1] == b->operands[0])
         return true;
     for (int i = 0; i < a->noperands; i++)
         if (a->operands[i] != b->operands[i]) return false;
@@ -115,7 +115,8 @@ static struct hlo_instr *find_or_add(struct table *table, struct hlo_instr *inst
 
 static bool run_computation(struct pass_context *context, struct hlo_computation *computation) {
     size_t size = 16;
-    while (size < 2 * (size_t)computation->count) size *= 2;
+    while (size < 2 * (size_t)computation->count)
+        size *= 2;
     struct table table = {calloc(size, sizeof *table.slots), calloc(size, sizeof *table.hashes),
                           size - 1};
     bool changed = false;

@@ -3,8 +3,7 @@
 enum { MOST_LEAVES = 64 * 1000 * 1000 };
 
 bool instr_runs_callees(const struct hlo_instr *instr) {
-    return instr->opcode == OP_WHILE || instr->opcode == OP_CONDITIONAL ||
-           instr->opcode == OP_CALL;
+    return instr->opcode == OP_WHILE || instr->opcode == OP_CONDITIONAL || instr->opcode == OP_CALL;
 }
 
 static bool is_free_reshape(const struct hlo_instr *instr) {
@@ -33,13 +32,12 @@ int flow_value_of(const struct dataflow *flow, const struct hlo_instr *instr, in
 
 bool flow_leaf_invariant(const struct dataflow *flow, const struct hlo_instr *loop, int leaf) {
     const struct hlo_computation *body = loop->called[1];
-    return flow_value_of(flow, body->root, leaf) ==
-           flow_value_of(flow, body->parameters[0], leaf);
+    return flow_value_of(flow, body->root, leaf) == flow_value_of(flow, body->parameters[0], leaf);
 }
 
 static int new_value(struct dataflow *flow, struct hlo_instr *instr, int leaf) {
-    flow->values = arena_grow(flow->arena, flow->values, &flow->value_capacity,
-                              flow->nvalues + 1, sizeof *flow->values);
+    flow->values = arena_grow(flow->arena, flow->values, &flow->value_capacity, flow->nvalues + 1,
+                              sizeof *flow->values);
     int position = flow->position[instr->id];
     flow->values[flow->nvalues] = (struct flow_value){instr, leaf, position, position, NULL};
     return flow->nvalues++;
@@ -48,7 +46,8 @@ static int new_value(struct dataflow *flow, struct hlo_instr *instr, int leaf) {
 static void alias_leaves(struct dataflow *flow, const struct hlo_instr *from, int first, int count,
                          int *to) {
     const int *source = flow->leaf_value + flow->leaf_base[from->id] + first;
-    for (int i = 0; i < count; i++) to[i] = source[i];
+    for (int i = 0; i < count; i++)
+        to[i] = source[i];
 }
 
 static void define_leaves(struct dataflow *flow, struct hlo_instr *instr, int count) {
@@ -70,7 +69,8 @@ static void define_leaves(struct dataflow *flow, struct hlo_instr *instr, int co
         for (int i = 0; i < count; i++) {
             if (instr->opcode == OP_WHILE && flow_leaf_invariant(flow, instr, i))
                 leaves[i] = flow_value_of(flow, instr->operands[0], i);
-            else leaves[i] = new_value(flow, instr, i);
+            else
+                leaves[i] = new_value(flow, instr, i);
         }
     }
 }
@@ -94,9 +94,8 @@ static bool analyse_computation(struct dataflow *flow, struct hlo_computation *c
             diag_instr_error(diag, instr, "the program has too many tuple elements");
             return false;
         }
-        flow->leaf_value =
-            arena_grow(flow->arena, flow->leaf_value, &flow->leaf_capacity,
-                       flow->nleaves + count, sizeof *flow->leaf_value);
+        flow->leaf_value = arena_grow(flow->arena, flow->leaf_value, &flow->leaf_capacity,
+                                      flow->nleaves + count, sizeof *flow->leaf_value);
         flow->leaf_base[instr->id] = flow->nleaves;
         flow->position[instr->id] = position;
         flow->nleaves += count;
@@ -120,7 +119,8 @@ static int mark_running(struct hlo_module *module) {
         count++;
         FOR_EACH_INSTR(instr, c) {
             if (!instr_runs_callees(instr)) continue;
-            for (int i = 0; i < instr->ncalled; i++) instr->called[i]->mark = 1;
+            for (int i = 0; i < instr->ncalled; i++)
+                instr->called[i]->mark = 1;
         }
     }
     return count;
@@ -134,7 +134,8 @@ struct dataflow *dataflow_analyse(struct arena *arena, struct hlo_module *module
     flow->nids = module->next_id;
     flow->leaf_base = arena_array(arena, (size_t)flow->nids, sizeof(int));
     flow->position = arena_array(arena, (size_t)flow->nids, sizeof(int));
-    for (int i = 0; i < flow->nids; i++) flow->leaf_base[i] = -1;
+    for (int i = 0; i < flow->nids; i++)
+        flow->leaf_base[i] = -1;
     int count = mark_running(module);
     flow->computations = arena_array(arena, (size_t)count, sizeof *flow->computations);
     FOR_EACH_COMPUTATION(computation, module) {

@@ -36,7 +36,7 @@ static void own_callees(struct flatten *flatten, struct hlo_instr *instr) {
 
 static void flatten_computation(struct flatten *flatten, struct hlo_computation *computation) {
     FOR_EACH_INSTR(instr, computation)
-        if (instr_runs_callees(instr)) own_callees(flatten, instr);
+    if (instr_runs_callees(instr)) own_callees(flatten, instr);
 }
 
 bool flatten_call_graph_run(struct pass_context *context, struct hlo_module *module) {

@@ -51,13 +51,11 @@ bool instr_can_share(const struct hlo_instr *instr, int operand, int leaf) {
     if (opcode_info(instr->opcode)->flags & OP_FLAG_ELEMENTWISE)
         return same_elements(from, instr->shape);
     switch (instr->opcode) {
-    case OP_DYNAMIC_UPDATE_SLICE:
-        return operand == 0 && same_elements(from, instr->shape);
+    case OP_DYNAMIC_UPDATE_SLICE: return operand == 0 && same_elements(from, instr->shape);
     case OP_SCATTER: /* operands first, as many as there are results; then indices, updates */
         return operand == leaf && operand < instr->noperands / 2 &&
                same_elements(from, result_leaf(instr, leaf));
-    case OP_SORT:
-        return operand == leaf && same_elements(from, result_leaf(instr, leaf));
+    case OP_SORT: return operand == leaf && same_elements(from, result_leaf(instr, leaf));
     case OP_FUSION: return fusion_can_share(instr, operand, leaf);
     default: return false;
     }

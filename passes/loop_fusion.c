@@ -54,7 +54,8 @@ static int find_operands(const struct fusion *fusion, struct hlo_instr **operand
             struct hlo_instr *operand = member->operands[k];
             int at = 0;
             if (operand->data == fusion) continue;
-            while (at < count && operands[at] != operand) at++;
+            while (at < count && operands[at] != operand)
+                at++;
             if (at < count) continue;
             if (count == MOST_OPERANDS) return -1;
             operands[count++] = operand;
@@ -64,14 +65,15 @@ static int find_operands(const struct fusion *fusion, struct hlo_instr **operand
 }
 
 static struct hlo_instr *inner_operand(const struct fusion *fusion, struct hlo_instr *operand,
-                                       struct hlo_instr *const *outer,
-                                       struct hlo_computation *body, struct hlo_instr **copies) {
+                                       struct hlo_instr *const *outer, struct hlo_computation *body,
+                                       struct hlo_instr **copies) {
     if (operand->data == fusion) {
         for (int i = 0; i < fusion->count; i++)
             if (fusion->members[i] == operand) return copies[i];
     }
     int at = 0;
-    while (outer[at] != operand) at++;
+    while (outer[at] != operand)
+        at++;
     return body->parameters[at];
 }
 
@@ -107,7 +109,8 @@ static bool build(struct pass_context *context, struct fusion *fusion) {
     instr_set_attr(fused, &kind);
     fused->metadata = head->metadata;
     instr_replace_uses(head, fused);
-    for (int i = 0; i < fusion->count; i++) instr_remove(fusion->members[i]);
+    for (int i = 0; i < fusion->count; i++)
+        instr_remove(fusion->members[i]);
     return true;
 }
 
@@ -125,7 +128,8 @@ static bool fuse_computation(struct pass_context *context, struct hlo_computatio
         fusions = arena_grow(arena, fusions, &capacity, count + 1, sizeof *fusions);
         fusions[count++] = fusion;
     }
-    for (int i = 0; i < count; i++) changed |= build(context, fusions[i]);
+    for (int i = 0; i < count; i++)
+        changed |= build(context, fusions[i]);
     arena_free(arena);
     return changed;
 }
@@ -138,10 +142,10 @@ bool loop_fusion_run(struct pass_context *context, struct hlo_module *module) {
     for (struct hlo_computation *c = module->last; c; c = c->prev) {
         if (!c->mark) continue;
         FOR_EACH_INSTR(instr, c)
-            for (int i = 0; instr_runs_callees(instr) && i < instr->ncalled; i++)
-                instr->called[i]->mark = 1;
+        for (int i = 0; instr_runs_callees(instr) && i < instr->ncalled; i++)
+            instr->called[i]->mark = 1;
     }
     FOR_EACH_COMPUTATION(computation, module)
-        if (computation->mark) changed |= fuse_computation(context, computation);
+    if (computation->mark) changed |= fuse_computation(context, computation);
     return changed;
 }

@@ -38,8 +38,8 @@ struct pass_stat {
 };
 
 struct pass_context {
-    struct diag *diag;    /* errors: a pass that cannot go on, a module that does not verify */
-    bool verify;          /* run the verifier after each pass that changed the module */
+    struct diag *diag; /* errors: a pass that cannot go on, a module that does not verify */
+    bool verify;       /* run the verifier after each pass that changed the module */
     bool disabled[PASS_COUNT];
     int64_t rewrite_limit; /* rewrites allowed in all; negative: no limit. For bisecting. */
     int64_t rewrites;      /* made so far */

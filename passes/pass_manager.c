@@ -63,7 +63,8 @@ enum pass_id pass_from_name(const char *name, size_t length) {
 const enum pass_id *pass_list_parse(struct arena *arena, const char *text, int *count,
                                     struct diag *diag) {
     size_t most = 1;
-    for (const char *c = text; *c; c++) most += *c == ',';
+    for (const char *c = text; *c; c++)
+        most += *c == ',';
     enum pass_id *list = arena_array(arena, most, sizeof *list);
     *count = 0;
     while (*text) {

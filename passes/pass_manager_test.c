@@ -16,7 +16,8 @@ static struct hlo_module *chain(int length) {
     const struct shape *shape = shape_array(module->shapes, TYPE_F32, 1, &four);
     struct hlo_instr *value = instr_new_parameter(main, 0, shape, "x");
     computation_index_parameters(main);
-    for (int i = 0; i < length; i++) instr_new(main, NULL, OP_NEGATE, shape, NULL, 1, &value);
+    for (int i = 0; i < length; i++)
+        instr_new(main, NULL, OP_NEGATE, shape, NULL, 1, &value);
     computation_set_root(main, instr_new(main, NULL, OP_ABS, shape, NULL, 1, &value));
     return module;
 }

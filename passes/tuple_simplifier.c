@@ -33,8 +33,10 @@ bool tuple_simplifier_run(struct pass_context *context, struct hlo_module *modul
     FOR_EACH_COMPUTATION(computation, module) {
         FOR_EACH_INSTR(instr, computation) {
             if (!instr_has_users(instr) && computation->root != instr) continue;
-            if (instr->opcode == OP_GET_TUPLE_ELEMENT) changed |= take_apart(context, instr);
-            else if (instr->opcode == OP_TUPLE) changed |= rebuild(context, instr);
+            if (instr->opcode == OP_GET_TUPLE_ELEMENT)
+                changed |= take_apart(context, instr);
+            else if (instr->opcode == OP_TUPLE)
+                changed |= rebuild(context, instr);
         }
     }
     return changed;

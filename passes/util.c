@@ -79,9 +79,12 @@ struct hlo_instr *instr_new_splat(struct hlo_instr *before, const struct shape *
     const struct shape *scalar = shape_scalar(shapes, shape->type);
     struct literal *literal = literal_new(scalar);
     if (!literal) return NULL;
-    if (element_type_is_float(shape->type)) literal_set_double(literal, 0, value);
-    else if (element_type_is_complex(shape->type)) literal_set_complex(literal, 0, value, 0);
-    else literal_set_int(literal, 0, (int64_t)value);
+    if (element_type_is_float(shape->type))
+        literal_set_double(literal, 0, value);
+    else if (element_type_is_complex(shape->type))
+        literal_set_complex(literal, 0, value, 0);
+    else
+        literal_set_int(literal, 0, (int64_t)value);
     struct hlo_instr *constant = instr_new_constant(before->parent, before, literal);
     if (shape->rank == 0) return constant;
     struct hlo_instr *splat =
@@ -95,13 +98,13 @@ static const struct shape **add_leaves(const struct shape **next, const struct s
         *next = shape;
         return next + 1;
     }
-    for (int i = 0; i < shape->ntuple; i++) next = add_leaves(next, shape->tuple[i]);
+    for (int i = 0; i < shape->ntuple; i++)
+        next = add_leaves(next, shape->tuple[i]);
     return next;
 }
 
 const struct shape **shape_leaves(struct arena *arena, const struct shape *shape) {
-    const struct shape **leaves =
-        arena_array(arena, (size_t)shape->nleaves + 1, sizeof *leaves);
+    const struct shape **leaves = arena_array(arena, (size_t)shape->nleaves + 1, sizeof *leaves);
     add_leaves(leaves, shape);
     return leaves;
 }

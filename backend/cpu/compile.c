@@ -13,8 +13,7 @@
 
 static const struct src_loc nowhere = {0};
 
-static void check(const struct hlo_computation *computation, bool scalar, struct diag *diag)
-{
+static void check(const struct hlo_computation *computation, bool scalar, struct diag *diag) {
     for (const struct hlo_instr *i = computation->first; i; i = i->next) {
         const char *why;
         if (!gen_supported(i, scalar, &why)) diag_instr_error(diag, i, "%s", why);
@@ -22,30 +21,29 @@ static void check(const struct hlo_computation *computation, bool scalar, struct
 }
 
 /* Computations that are applied to single elements have code for less. */
-static bool all_supported(const struct hlo_module *module, struct diag *diag)
-{
+static bool all_supported(const struct hlo_module *module, struct diag *diag) {
     int before = diag->errors;
-    for (struct hlo_computation *c = module->first; c; c = c->next) c->mark = 0;
+    for (struct hlo_computation *c = module->first; c; c = c->next)
+        c->mark = 0;
     for (struct hlo_computation *c = module->last; c; c = c->prev)
         for (const struct hlo_instr *i = c->first; i; i = i->next) {
             bool each = i->opcode == OP_REDUCE || i->opcode == OP_REDUCE_WINDOW ||
                         i->opcode == OP_MAP || i->opcode == OP_SCATTER || c->mark;
-            for (int k = 0; each && k < i->ncalled; k++) i->called[k]->mark = 1;
+            for (int k = 0; each && k < i->ncalled; k++)
+                i->called[k]->mark = 1;
         }
     for (const struct hlo_computation *c = module->first; c; c = c->next)
         check(c, c->mark != 0, diag);
     return diag->errors == before;
 }
 
-static void set_float_mode(struct cpu_gen *g, const char *name, LLVMValueRef slot)
-{
+static void set_float_mode(struct cpu_gen *g, const char *name, LLVMValueRef slot) {
     unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
     LLVMValueRef callee = LLVMGetIntrinsicDeclaration(g->b.module, id, NULL, 0);
     LLVMBuildCall2(g->b.builder, LLVMGlobalGetValueType(callee), callee, &slot, 1, "");
 }
 
-static LLVMValueRef *array_of_pointers(struct cpu_gen *g, LLVMValueRef array, int count)
-{
+static LLVMValueRef *array_of_pointers(struct cpu_gen *g, LLVMValueRef array, int count) {
     LLVMValueRef *out = arena_array(g->arena, (size_t)count + 1, sizeof *out);
     LLVMTypeRef pointer = LLVMPointerTypeInContext(g->b.context, 0);
     for (int i = 0; i < count; i++) {
@@ -56,11 +54,11 @@ static LLVMValueRef *array_of_pointers(struct cpu_gen *g, LLVMValueRef array, in
     return out;
 }
 
-static void emit_body(struct cpu_gen *g)
-{
+static void emit_body(struct cpu_gen *g) {
     const struct hlo_computation *entry = g->hlo->entry;
     int inputs = 0;
-    for (int i = 0; i < entry->nparameters; i++) inputs += entry->parameters[i]->shape->nleaves;
+    for (int i = 0; i < entry->nparameters; i++)
+        inputs += entry->parameters[i]->shape->nleaves;
     LLVMValueRef *in = array_of_pointers(g, LLVMGetParam(g->function, 0), inputs);
     LLVMValueRef **args = arena_array(g->arena, (size_t)entry->nparameters + 1, sizeof *args);
     for (int i = 0; i < entry->nparameters; i++) {
@@ -76,17 +74,15 @@ static void emit_body(struct cpu_gen *g)
                              gen_i64(g, shape_leaf(result, i)->bytes));
 }
 
-static void emit_global(struct cpu_gen *g, const char *symbol, const char *suffix,
-                        LLVMTypeRef type, uint64_t value)
-{
+static void emit_global(struct cpu_gen *g, const char *symbol, const char *suffix, LLVMTypeRef type,
+                        uint64_t value) {
     LLVMValueRef global =
         LLVMAddGlobal(g->b.module, type, arena_printf(g->arena, "%s_%s", symbol, suffix));
     LLVMSetInitializer(global, LLVMConstInt(type, value, false));
     LLVMSetGlobalConstant(global, true);
 }
 
-static void emit_entry(struct cpu_gen *g, const struct cpu_options *options, bool x86)
-{
+static void emit_entry(struct cpu_gen *g, const struct cpu_options *options, bool x86) {
     LLVMTypeRef i32 = LLVMInt32TypeInContext(g->b.context);
     LLVMTypeRef pointer = LLVMPointerTypeInContext(g->b.context, 0);
     LLVMTypeRef type = LLVMFunctionType(i32, (LLVMTypeRef[]){pointer, pointer, pointer}, 3, false);
@@ -111,8 +107,7 @@ static void emit_entry(struct cpu_gen *g, const struct cpu_options *options, boo
     emit_global(g, options->symbol, "max_threads", i32, 1);
 }
 
-static LLVMTargetMachineRef machine_new(const struct cpu_options *options, struct diag *diag)
-{
+static LLVMTargetMachineRef machine_new(const struct cpu_options *options, struct diag *diag) {
     LLVMInitializeNativeTarget();
     LLVMInitializeNativeAsmPrinter();
     char *triple = LLVMGetDefaultTargetTriple(), *cpu = LLVMGetHostCPUName(), *why = NULL;
@@ -122,10 +117,9 @@ static LLVMTargetMachineRef machine_new(const struct cpu_options *options, struc
     LLVMTargetRef target;
     LLVMTargetMachineRef machine = NULL;
     if (LLVMGetTargetFromTriple(want, &target, &why) == 0) {
-        machine = LLVMCreateTargetMachine(target, want, native ? cpu : options->mcpu,
-                                          native ? features : "",
-                                          (LLVMCodeGenOptLevel)options->opt_level, LLVMRelocPIC,
-                                          LLVMCodeModelDefault);
+        machine = LLVMCreateTargetMachine(
+            target, want, native ? cpu : options->mcpu, native ? features : "",
+            (LLVMCodeGenOptLevel)options->opt_level, LLVMRelocPIC, LLVMCodeModelDefault);
     }
     if (!machine) diag_error(diag, nowhere, "no code for %s: %s", want, why ? why : "no machine");
     LLVMDisposeMessage(why);
@@ -136,8 +130,7 @@ static LLVMTargetMachineRef machine_new(const struct cpu_options *options, struc
 }
 
 static bool optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, int level,
-                     struct diag *diag)
-{
+                     struct diag *diag) {
     char *why = NULL;
     if (LLVMVerifyModule(module, LLVMReturnStatusAction, &why)) {
         diag_error(diag, nowhere, "internal error: invalid LLVM IR: %s", why);
@@ -158,8 +151,7 @@ static bool optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, int lev
 }
 
 static bool write_code(LLVMModuleRef module, LLVMTargetMachineRef machine, enum cpu_output output,
-                       struct cpu_code *code, struct diag *diag)
-{
+                       struct cpu_code *code, struct diag *diag) {
     LLVMMemoryBufferRef buffer = NULL;
     char *why = NULL;
     if (output == CPU_LLVM_IR) {
@@ -171,8 +163,8 @@ static bool write_code(LLVMModuleRef module, LLVMTargetMachineRef machine, enum 
         if (output == CPU_LLVM_BC) {
             buffer = LLVMWriteBitcodeToMemoryBuffer(module);
         } else if (LLVMTargetMachineEmitToMemoryBuffer(
-                       machine, module, output == CPU_ASM ? LLVMAssemblyFile : LLVMObjectFile,
-                       &why, &buffer)) {
+                       machine, module, output == CPU_ASM ? LLVMAssemblyFile : LLVMObjectFile, &why,
+                       &buffer)) {
             diag_error(diag, nowhere, "internal error: code generation: %s", why);
             LLVMDisposeMessage(why);
             return false;
@@ -189,9 +181,8 @@ static bool write_code(LLVMModuleRef module, LLVMTargetMachineRef machine, enum 
     return code->data != NULL;
 }
 
-bool cpu_compile(struct hlo_module *hlo, const struct cpu_options *options,
-                 enum cpu_output output, struct cpu_code *code, struct diag *diag)
-{
+bool cpu_compile(struct hlo_module *hlo, const struct cpu_options *options, enum cpu_output output,
+                 struct cpu_code *code, struct diag *diag) {
     memset(code, 0, sizeof *code);
     if (!all_supported(hlo, diag)) return false;
     LLVMTargetMachineRef machine = machine_new(options, diag);

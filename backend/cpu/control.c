@@ -4,16 +4,14 @@
 
 enum { MAX_CHAIN = 24 };
 
-static LLVMValueRef allocate(struct cpu_gen *g, int64_t bytes)
-{
+static LLVMValueRef allocate(struct cpu_gen *g, int64_t bytes) {
     LLVMValueRef at = gen_i64(g, g->workspace_size);
     g->workspace_size += (bytes + 63) & ~(int64_t)63;
     return LLVMBuildInBoundsGEP2(g->b.builder, LLVMInt8TypeInContext(g->b.context), g->workspace,
                                  &at, 1, "");
 }
 
-static LLVMValueRef *allocate_leaves(struct cpu_gen *g, const struct shape *shape)
-{
+static LLVMValueRef *allocate_leaves(struct cpu_gen *g, const struct shape *shape) {
     LLVMValueRef *leaves = arena_array(g->arena, (size_t)shape->nleaves + 1, sizeof *leaves);
     for (int i = 0; i < shape->nleaves; i++)
         leaves[i] = allocate(g, shape_leaf(shape, i)->bytes);
@@ -21,8 +19,7 @@ static LLVMValueRef *allocate_leaves(struct cpu_gen *g, const struct shape *shap
 }
 
 static void copy_leaves(struct cpu_gen *g, const struct shape *shape, LLVMValueRef *to,
-                        LLVMValueRef *from)
-{
+                        LLVMValueRef *from) {
     for (int i = 0; i < shape->nleaves; i++) {
         int64_t bytes = shape_leaf(shape, i)->bytes;
         if (bytes > 0 && to[i] != from[i])
@@ -30,20 +27,24 @@ static void copy_leaves(struct cpu_gen *g, const struct shape *shape, LLVMValueR
     }
 }
 
-static bool is_cheap(const struct hlo_instr *instr)
-{
+static bool is_cheap(const struct hlo_instr *instr) {
     if (opcode_info(instr->opcode)->flags & OP_FLAG_ELEMENTWISE) return true;
     switch (instr->opcode) {
-    case OP_BROADCAST: case OP_RESHAPE: case OP_BITCAST: case OP_TRANSPOSE: case OP_SLICE:
-    case OP_REVERSE: case OP_IOTA: case OP_COPY: case OP_BITCAST_CONVERT:
-        return true;
+    case OP_BROADCAST:
+    case OP_RESHAPE:
+    case OP_BITCAST:
+    case OP_TRANSPOSE:
+    case OP_SLICE:
+    case OP_REVERSE:
+    case OP_IOTA:
+    case OP_COPY:
+    case OP_BITCAST_CONVERT: return true;
     default: return false;
     }
 }
 
 /* Whether the instruction's elements are computed where its only user needs them. */
-static bool stays_inside(struct cpu_gen *g, const struct hlo_instr *instr)
-{
+static bool stays_inside(struct cpu_gen *g, const struct hlo_instr *instr) {
     if (instr->parent->root == instr || !is_cheap(instr) || instr_user_count(instr) != 1)
         return false;
     int depth = 0;
@@ -57,8 +58,7 @@ static bool stays_inside(struct cpu_gen *g, const struct hlo_instr *instr)
     return true;
 }
 
-static LLVMValueRef global_constant(struct cpu_gen *g, const struct literal *literal)
-{
+static LLVMValueRef global_constant(struct cpu_gen *g, const struct literal *literal) {
     LLVMValueRef data = LLVMConstStringInContext2(g->b.context, literal->data, literal->size, true);
     LLVMValueRef global = LLVMAddGlobal(g->b.module, LLVMTypeOf(data), "constant");
     LLVMSetInitializer(global, data);
@@ -68,8 +68,7 @@ static LLVMValueRef global_constant(struct cpu_gen *g, const struct literal *lit
     return global;
 }
 
-static int constant_leaves(struct cpu_gen *g, const struct literal *literal, LLVMValueRef *out)
-{
+static int constant_leaves(struct cpu_gen *g, const struct literal *literal, LLVMValueRef *out) {
     if (!shape_is_tuple(literal->shape)) {
         out[0] = literal->size ? global_constant(g, literal) : g->workspace;
         return 1;
@@ -80,10 +79,8 @@ static int constant_leaves(struct cpu_gen *g, const struct literal *literal, LLV
     return n;
 }
 
-static LLVMValueRef *tuple_leaves(struct cpu_gen *g, const struct hlo_instr *instr)
-{
-    LLVMValueRef *leaves =
-        arena_array(g->arena, (size_t)instr->shape->nleaves + 1, sizeof *leaves);
+static LLVMValueRef *tuple_leaves(struct cpu_gen *g, const struct hlo_instr *instr) {
+    LLVMValueRef *leaves = arena_array(g->arena, (size_t)instr->shape->nleaves + 1, sizeof *leaves);
     int n = 0;
     for (int i = 0; i < instr->noperands; i++) {
         int count = instr->operands[i]->shape->nleaves;
@@ -94,8 +91,7 @@ static LLVMValueRef *tuple_leaves(struct cpu_gen *g, const struct hlo_instr *ins
     return leaves;
 }
 
-static LLVMValueRef *run_loops(struct cpu_gen *g, const struct hlo_instr *instr)
-{
+static LLVMValueRef *run_loops(struct cpu_gen *g, const struct hlo_instr *instr) {
     LLVMValueRef *leaves = allocate_leaves(g, instr->shape);
     const struct shape *shape = shape_leaf(instr->shape, 0);
     struct cpu_loop loops[SHAPE_MAX_RANK];
@@ -110,16 +106,14 @@ static LLVMValueRef *run_loops(struct cpu_gen *g, const struct hlo_instr *instr)
     return leaves;
 }
 
-static LLVMValueRef *run_update(struct cpu_gen *g, const struct hlo_instr *instr)
-{
+static LLVMValueRef *run_update(struct cpu_gen *g, const struct hlo_instr *instr) {
     const struct shape *shape = instr->shape, *part = instr->operands[1]->shape;
     LLVMValueRef *leaves = allocate_leaves(g, shape);
     struct cpu_loop loops[SHAPE_MAX_RANK];
     LLVMValueRef index[SHAPE_MAX_RANK], at[SHAPE_MAX_RANK], start[SHAPE_MAX_RANK];
     copy_leaves(g, shape, leaves, g->frame->leaves[instr->operands[0]->id]);
     for (int d = 0; d < shape->rank; d++)
-        start[d] = gen_start_index(g, instr->operands[2 + d], NULL,
-                                   shape->dims[d] - part->dims[d]);
+        start[d] = gen_start_index(g, instr->operands[2 + d], NULL, shape->dims[d] - part->dims[d]);
     gen_nest_begin(g, part->rank, part->dims, loops, index);
     for (int d = 0; d < part->rank; d++)
         at[d] = LLVMBuildAdd(g->b.builder, index[d], start[d], "");
@@ -129,8 +123,7 @@ static LLVMValueRef *run_update(struct cpu_gen *g, const struct hlo_instr *instr
     return leaves;
 }
 
-static LLVMValueRef *run_scatter(struct cpu_gen *g, const struct hlo_instr *instr)
-{
+static LLVMValueRef *run_scatter(struct cpu_gen *g, const struct hlo_instr *instr) {
     LLVMValueRef *leaves = allocate_leaves(g, instr->shape);
     for (int k = 0; k < (instr->noperands - 1) / 2; k++)
         copy_leaves(g, instr->operands[k]->shape, leaves + k,
@@ -139,15 +132,13 @@ static LLVMValueRef *run_scatter(struct cpu_gen *g, const struct hlo_instr *inst
     return leaves;
 }
 
-static LLVMValueRef load_scalar(struct cpu_gen *g, enum element_type type, LLVMValueRef pointer)
-{
+static LLVMValueRef load_scalar(struct cpu_gen *g, enum element_type type, LLVMValueRef pointer) {
     return cpu_load(&g->b, type, pointer, NULL);
 }
 
 /* The state lives in buffers of its own; a body's results reach them through a second set, since
  * they may be parts of the old state in another order. */
-static LLVMValueRef *run_while(struct cpu_gen *g, const struct hlo_instr *instr)
-{
+static LLVMValueRef *run_while(struct cpu_gen *g, const struct hlo_instr *instr) {
     LLVMBuilderRef b = g->b.builder;
     LLVMValueRef *state = allocate_leaves(g, instr->shape);
     LLVMValueRef *spare = allocate_leaves(g, instr->shape);
@@ -168,8 +159,7 @@ static LLVMValueRef *run_while(struct cpu_gen *g, const struct hlo_instr *instr)
     return state;
 }
 
-static LLVMValueRef *run_conditional(struct cpu_gen *g, const struct hlo_instr *instr)
-{
+static LLVMValueRef *run_conditional(struct cpu_gen *g, const struct hlo_instr *instr) {
     LLVMBuilderRef b = g->b.builder;
     const struct hlo_instr *which = instr->operands[0];
     LLVMValueRef *out = allocate_leaves(g, instr->shape);
@@ -194,8 +184,7 @@ static LLVMValueRef *run_conditional(struct cpu_gen *g, const struct hlo_instr *
     return out;
 }
 
-static LLVMValueRef *run(struct cpu_gen *g, const struct hlo_instr *instr)
-{
+static LLVMValueRef *run(struct cpu_gen *g, const struct hlo_instr *instr) {
     LLVMValueRef **values = g->frame->leaves;
     switch (instr->opcode) {
     case OP_CONSTANT: {
@@ -210,16 +199,19 @@ static LLVMValueRef *run(struct cpu_gen *g, const struct hlo_instr *instr)
         int element = (int)instr_int(instr, ATTR_INDEX, 0);
         return values[from->id] + shape_tuple_first_leaf(from->shape, element);
     }
-    case OP_OPT_BARRIER: case OP_DOMAIN: case OP_ADD_DEPENDENCY:
-        return values[instr->operands[0]->id];
+    case OP_OPT_BARRIER:
+    case OP_DOMAIN:
+    case OP_ADD_DEPENDENCY: return values[instr->operands[0]->id];
     case OP_AFTER_ALL: return allocate_leaves(g, instr->shape);
     case OP_WHILE: return run_while(g, instr);
     case OP_CONDITIONAL: return run_conditional(g, instr);
     case OP_DYNAMIC_UPDATE_SLICE: return run_update(g, instr);
     case OP_SCATTER: return run_scatter(g, instr);
-    case OP_CALL: case OP_FUSION: {
+    case OP_CALL:
+    case OP_FUSION: {
         LLVMValueRef **args = arena_array(g->arena, (size_t)instr->noperands + 1, sizeof *args);
-        for (int i = 0; i < instr->noperands; i++) args[i] = values[instr->operands[i]->id];
+        for (int i = 0; i < instr->noperands; i++)
+            args[i] = values[instr->operands[i]->id];
         return gen_computation(g, instr->called[0], args);
     }
     default: return run_loops(g, instr);
@@ -227,23 +219,23 @@ static LLVMValueRef *run(struct cpu_gen *g, const struct hlo_instr *instr)
 }
 
 LLVMValueRef *gen_computation(struct cpu_gen *g, const struct hlo_computation *computation,
-                              LLVMValueRef *const *args)
-{
+                              LLVMValueRef *const *args) {
     struct cpu_frame *outer = g->frame;
     struct cpu_frame frame = {0};
     frame.leaves = arena_array(g->arena, (size_t)g->hlo->next_id, sizeof *frame.leaves);
     frame.depth = arena_array(g->arena, (size_t)g->hlo->next_id, sizeof *frame.depth);
     g->frame = &frame;
     for (const struct hlo_instr *i = computation->first; i; i = i->next) {
-        if (i->opcode == OP_PARAMETER) frame.leaves[i->id] = args[i->parameter];
-        else if (!stays_inside(g, i)) frame.leaves[i->id] = run(g, i);
+        if (i->opcode == OP_PARAMETER)
+            frame.leaves[i->id] = args[i->parameter];
+        else if (!stays_inside(g, i))
+            frame.leaves[i->id] = run(g, i);
     }
     g->frame = outer;
     return frame.leaves[computation->root->id];
 }
 
-bool gen_supported(const struct hlo_instr *instr, bool scalar, const char **why)
-{
+bool gen_supported(const struct hlo_instr *instr, bool scalar, const char **why) {
     *why = "the CPU target has no code for this operation";
     if (shape_is_dynamic(instr->shape)) {
         *why = "the CPU target needs static sizes: pad to the bound";
@@ -255,17 +247,37 @@ bool gen_supported(const struct hlo_instr *instr, bool scalar, const char **why)
     case OP_BITCAST_CONVERT:
         return element_type_size(instr->shape->type) ==
                element_type_size(instr->operands[0]->shape->type);
-    case OP_CONSTANT: case OP_PARAMETER: case OP_TUPLE: case OP_BROADCAST: case OP_RESHAPE:
-    case OP_BITCAST: case OP_COPY: case OP_CALL: case OP_FUSION: case OP_MAP: return true;
+    case OP_CONSTANT:
+    case OP_PARAMETER:
+    case OP_TUPLE:
+    case OP_BROADCAST:
+    case OP_RESHAPE:
+    case OP_BITCAST:
+    case OP_COPY:
+    case OP_CALL:
+    case OP_FUSION:
+    case OP_MAP: return true;
     case OP_DOT: return !instr_attr(instr, ATTR_SPARSITY) && !scalar;
-    case OP_IOTA: case OP_TRANSPOSE: case OP_REVERSE: case OP_CONCATENATE: case OP_PAD:
-    case OP_SLICE: case OP_GATHER: case OP_CONVOLUTION:
-    case OP_REDUCE: case OP_REDUCE_WINDOW: case OP_WHILE: case OP_CONDITIONAL:
-    case OP_GET_TUPLE_ELEMENT: case OP_OPT_BARRIER: case OP_DOMAIN: case OP_ADD_DEPENDENCY:
-    case OP_AFTER_ALL: case OP_SCATTER: return !scalar;
+    case OP_IOTA:
+    case OP_TRANSPOSE:
+    case OP_REVERSE:
+    case OP_CONCATENATE:
+    case OP_PAD:
+    case OP_SLICE:
+    case OP_GATHER:
+    case OP_CONVOLUTION:
+    case OP_REDUCE:
+    case OP_REDUCE_WINDOW:
+    case OP_WHILE:
+    case OP_CONDITIONAL:
+    case OP_GET_TUPLE_ELEMENT:
+    case OP_OPT_BARRIER:
+    case OP_DOMAIN:
+    case OP_ADD_DEPENDENCY:
+    case OP_AFTER_ALL:
+    case OP_SCATTER: return !scalar;
     case OP_DYNAMIC_SLICE: return !scalar && instr->noperands == 1 + instr->shape->rank;
-    case OP_DYNAMIC_UPDATE_SLICE:
-        return !scalar && instr->noperands == 2 + instr->shape->rank;
+    case OP_DYNAMIC_UPDATE_SLICE: return !scalar && instr->noperands == 2 + instr->shape->rank;
     default: return false;
     }
 }

@@ -21,8 +21,7 @@ struct small_format {
 };
 
 /* False for types that are not 8-bit or narrower floats of this kind (f8e8m0fnu is its own). */
-static bool small_format_of(enum element_type type, struct small_format *format)
-{
+static bool small_format_of(enum element_type type, struct small_format *format) {
     switch (type) {
     case TYPE_F4E2M1FN: *format = (struct small_format){4, 1, 1, SMALL_SATURATE}; return true;
     case TYPE_F8E3M4: *format = (struct small_format){8, 4, 3, SMALL_IEEE}; return true;
@@ -38,8 +37,7 @@ static bool small_format_of(enum element_type type, struct small_format *format)
 
 /* ---- types, loads and stores ---- */
 
-LLVMTypeRef cpu_value_type(struct cpu_builder *b, enum element_type type)
-{
+LLVMTypeRef cpu_value_type(struct cpu_builder *b, enum element_type type) {
     switch (type) {
     case TYPE_PRED: return int_type(b, 1);
     case TYPE_F32: return LLVMFloatTypeInContext(b->context);
@@ -53,47 +51,38 @@ LLVMTypeRef cpu_value_type(struct cpu_builder *b, enum element_type type)
     }
 }
 
-LLVMTypeRef cpu_memory_type(struct cpu_builder *b, enum element_type type)
-{
+LLVMTypeRef cpu_memory_type(struct cpu_builder *b, enum element_type type) {
     return type == TYPE_PRED ? int_type(b, 8) : cpu_value_type(b, type);
 }
 
 static LLVMValueRef load_part(struct cpu_builder *b, LLVMTypeRef type, LLVMValueRef pointer,
-                              int alignment)
-{
+                              int alignment) {
     LLVMValueRef value = LLVMBuildLoad2(b->builder, type, pointer, "");
     LLVMSetAlignment(value, (unsigned)alignment);
     return value;
 }
 
-void cpu_mark_function(struct cpu_builder *b, LLVMValueRef function)
-{
+void cpu_mark_function(struct cpu_builder *b, LLVMValueRef function) {
     static const char name[] = "denormal-fp-math", mode[] = "preserve-sign,preserve-sign";
-    LLVMAttributeRef attribute = LLVMCreateStringAttribute(b->context, name, sizeof name - 1, mode,
-                                                           sizeof mode - 1);
+    LLVMAttributeRef attribute =
+        LLVMCreateStringAttribute(b->context, name, sizeof name - 1, mode, sizeof mode - 1);
     LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
 }
 
 LLVMValueRef cpu_load(struct cpu_builder *b, enum element_type type, LLVMValueRef pointer,
-                      LLVMValueRef *access)
-{
+                      LLVMValueRef *access) {
     int size = element_type_size(type);
-    if (element_type_is_complex(type))
-        size /= 2;
+    if (element_type_is_complex(type)) size /= 2;
     LLVMValueRef value = load_part(b, cpu_memory_type(b, type), pointer, size);
-    if (access)
-        *access = value;
+    if (access) *access = value;
     return type == TYPE_PRED ? i_cmpk(b, LLVMIntNE, value, 0) : value;
 }
 
 LLVMValueRef cpu_store(struct cpu_builder *b, enum element_type type, LLVMValueRef value,
-                       LLVMValueRef pointer)
-{
+                       LLVMValueRef pointer) {
     int size = element_type_size(type);
-    if (element_type_is_complex(type))
-        size /= 2;
-    if (type == TYPE_PRED)
-        value = LLVMBuildZExt(b->builder, value, int_type(b, 8), "");
+    if (element_type_is_complex(type)) size /= 2;
+    if (type == TYPE_PRED) value = LLVMBuildZExt(b->builder, value, int_type(b, 8), "");
     LLVMValueRef store = LLVMBuildStore(b->builder, value, pointer);
     LLVMSetAlignment(store, (unsigned)size);
     return store;
@@ -102,57 +91,45 @@ LLVMValueRef cpu_store(struct cpu_builder *b, enum element_type type, LLVMValueR
 /* ---- constants ---- */
 
 static LLVMValueRef complex_constant(LLVMValueRef real, LLVMValueRef imaginary,
-                                     struct cpu_builder *b)
-{
+                                     struct cpu_builder *b) {
     return LLVMConstStructInContext(b->context, (LLVMValueRef[]){real, imaginary}, 2, false);
 }
 
 /* From the bits, so that NaN payloads survive. */
-static LLVMValueRef real_constant(struct cpu_builder *b, enum element_type type, uint64_t bits)
-{
+static LLVMValueRef real_constant(struct cpu_builder *b, enum element_type type, uint64_t bits) {
     LLVMValueRef value = LLVMConstInt(int_type(b, type == TYPE_F64 ? 64 : 32), bits, false);
     return LLVMConstBitCast(value, cpu_value_type(b, type));
 }
 
-LLVMValueRef cpu_constant(struct cpu_builder *b, enum element_type type, double value)
-{
+LLVMValueRef cpu_constant(struct cpu_builder *b, enum element_type type, double value) {
     if (element_type_is_complex(type)) {
         enum element_type part = element_type_real_part(type);
         return complex_constant(cpu_constant(b, part, value), cpu_constant(b, part, 0), b);
     }
-    if (type == TYPE_F32 || type == TYPE_F64)
-        return LLVMConstReal(cpu_value_type(b, type), value);
+    if (type == TYPE_F32 || type == TYPE_F64) return LLVMConstReal(cpu_value_type(b, type), value);
     if (element_type_is_float(type))
         return LLVMConstInt(cpu_value_type(b, type), number_encode(type, value), false);
-    if (type == TYPE_PRED)
-        return LLVMConstInt(int_type(b, 1), value != 0, false);
-    if (!(value > -0x1p63 && value < 0x1p64))
-        value = 0;
+    if (type == TYPE_PRED) return LLVMConstInt(int_type(b, 1), value != 0, false);
+    if (!(value > -0x1p63 && value < 0x1p64)) value = 0;
     int64_t whole = value >= 0x1p63 ? (int64_t)(uint64_t)value : (int64_t)value;
     return cpu_constant_int(b, type, whole);
 }
 
-LLVMValueRef cpu_constant_int(struct cpu_builder *b, enum element_type type, int64_t value)
-{
-    if (type == TYPE_PRED)
-        return LLVMConstInt(int_type(b, 1), value != 0, false);
-    if (!element_type_is_integral(type))
-        return cpu_constant(b, type, (double)value);
+LLVMValueRef cpu_constant_int(struct cpu_builder *b, enum element_type type, int64_t value) {
+    if (type == TYPE_PRED) return LLVMConstInt(int_type(b, 1), value != 0, false);
+    if (!element_type_is_integral(type)) return cpu_constant(b, type, (double)value);
     return LLVMConstInt(cpu_value_type(b, type), (uint64_t)number_wrap(type, value), true);
 }
 
 LLVMValueRef cpu_constant_element(struct cpu_builder *b, const struct literal *literal,
-                                  int64_t index)
-{
+                                  int64_t index) {
     enum element_type type = literal->shape->type;
     int size = element_type_size(type);
     const char *at = (const char *)literal->data + index * size;
     uint64_t bits[2] = {0, 0};
     memcpy(bits, at, (size_t)size);
-    if (type == TYPE_PRED)
-        return LLVMConstInt(int_type(b, 1), bits[0] != 0, false);
-    if (type == TYPE_F32 || type == TYPE_F64)
-        return real_constant(b, type, bits[0]);
+    if (type == TYPE_PRED) return LLVMConstInt(int_type(b, 1), bits[0] != 0, false);
+    if (type == TYPE_F32 || type == TYPE_F64) return real_constant(b, type, bits[0]);
     if (type == TYPE_C64)
         return complex_constant(real_constant(b, TYPE_F32, bits[0] & 0xffffffff),
                                 real_constant(b, TYPE_F32, bits[0] >> 32), b);
@@ -165,15 +142,13 @@ LLVMValueRef cpu_constant_element(struct cpu_builder *b, const struct literal *l
 /* ---- narrow floats to f32 ---- */
 
 static LLVMValueRef decode_small(struct cpu_builder *b, LLVMValueRef v,
-                                 const struct small_format *f)
-{
+                                 const struct small_format *f) {
     int shift = 23 - f->mantissa;
     uint64_t mantissa_mask = (1u << f->mantissa) - 1, magnitude = (1u << (f->bits - 1)) - 1;
     v = LLVMBuildZExt(b->builder, v, int_type(b, 32), "");
     LLVMValueRef sign = i_shlk(b, i_lshrk(b, v, (uint64_t)f->bits - 1), 31);
     LLVMValueRef a = i_andk(b, v, magnitude);
-    LLVMValueRef normal = i_addk(b, i_shlk(b, a, (uint64_t)shift),
-                                 (uint64_t)(127 - f->bias) << 23);
+    LLVMValueRef normal = i_addk(b, i_shlk(b, a, (uint64_t)shift), (uint64_t)(127 - f->bias) << 23);
     LLVMTypeRef real = LLVMFloatTypeInContext(b->context);
     LLVMValueRef low = LLVMBuildSIToFP(b->builder, a, real, "");
     low = bits_of(b, f_mulk(b, low, ldexp(1, 1 - f->bias - f->mantissa)));
@@ -191,8 +166,7 @@ static LLVMValueRef decode_small(struct cpu_builder *b, LLVMValueRef v,
     return float_of(b, value);
 }
 
-static LLVMValueRef decode_e8m0(struct cpu_builder *b, LLVMValueRef v)
-{
+static LLVMValueRef decode_e8m0(struct cpu_builder *b, LLVMValueRef v) {
     v = LLVMBuildZExt(b->builder, v, int_type(b, 32), "");
     LLVMValueRef bits = i_shlk(b, v, 23);
     bits = select_of(b, i_cmpk(b, LLVMIntEQ, v, 0), ik(v, 0x00400000), bits);
@@ -200,11 +174,9 @@ static LLVMValueRef decode_e8m0(struct cpu_builder *b, LLVMValueRef v)
 }
 
 /* Any float type but f64 to float. */
-static LLVMValueRef decode_float(struct cpu_builder *b, LLVMValueRef v, enum element_type type)
-{
+static LLVMValueRef decode_float(struct cpu_builder *b, LLVMValueRef v, enum element_type type) {
     struct small_format format;
-    if (type == TYPE_F32)
-        return v;
+    if (type == TYPE_F32) return v;
     if (type == TYPE_BF16) {
         v = LLVMBuildZExt(b->builder, v, int_type(b, 32), "");
         return float_of(b, i_shlk(b, v, 16));
@@ -213,15 +185,13 @@ static LLVMValueRef decode_float(struct cpu_builder *b, LLVMValueRef v, enum ele
         v = LLVMBuildBitCast(b->builder, v, LLVMHalfTypeInContext(b->context), "");
         return LLVMBuildFPExt(b->builder, v, LLVMFloatTypeInContext(b->context), "");
     }
-    if (small_format_of(type, &format))
-        return decode_small(b, v, &format);
+    if (small_format_of(type, &format)) return decode_small(b, v, &format);
     return decode_e8m0(b, v);
 }
 
 /* ---- f32 to narrow floats ---- */
 
-static LLVMValueRef encode_bf16(struct cpu_builder *b, LLVMValueRef x)
-{
+static LLVMValueRef encode_bf16(struct cpu_builder *b, LLVMValueRef x) {
     LLVMValueRef bits = bits_of(b, x), odd = i_andk(b, i_lshrk(b, bits, 16), 1);
     LLVMValueRef rounded = i_lshrk(b, i_add(b, i_addk(b, bits, 0x7fff), odd), 16);
     LLVMValueRef nan = i_ork(b, i_andk(b, i_lshrk(b, bits, 16), 0x8000), 0x7fc0);
@@ -231,8 +201,7 @@ static LLVMValueRef encode_bf16(struct cpu_builder *b, LLVMValueRef x)
 
 /* The magnitude code of a NaN, and of what overflows. */
 static void small_codes(const struct small_format *f, uint64_t *largest, uint64_t *overflow,
-                        uint64_t *nan)
-{
+                        uint64_t *nan) {
     uint64_t all = (1u << (f->bits - 1)) - 1, infinity = all & ~((1u << f->mantissa) - 1ull);
     *largest = *overflow = *nan = all;
     if (f->rule == SMALL_IEEE) {
@@ -245,8 +214,7 @@ static void small_codes(const struct small_format *f, uint64_t *largest, uint64_
 }
 
 static LLVMValueRef encode_small(struct cpu_builder *b, LLVMValueRef x,
-                                 const struct small_format *f)
-{
+                                 const struct small_format *f) {
     int shift = 23 - f->mantissa;
     uint64_t largest, overflow, nan, sign_bit = 1u << (f->bits - 1);
     small_codes(f, &largest, &overflow, &nan);
@@ -268,18 +236,15 @@ static LLVMValueRef encode_small(struct cpu_builder *b, LLVMValueRef x,
         code = select_of(b, over, ik(r, sign_bit), i_or(b, r, sign));
     } else {
         r = select_of(b, over, ik(r, overflow), r);
-        if (f->rule != SMALL_SATURATE)
-            r = select_of(b, is_nan, ik(r, nan), r);
+        if (f->rule != SMALL_SATURATE) r = select_of(b, is_nan, ik(r, nan), r);
         code = i_or(b, r, sign);
-        if (f->rule == SMALL_SATURATE)
-            code = select_of(b, is_nan, ik(r, sign_bit), code);
+        if (f->rule == SMALL_SATURATE) code = select_of(b, is_nan, ik(r, sign_bit), code);
     }
     return LLVMBuildTrunc(b->builder, code, int_type(b, 8), "");
 }
 
 /* Powers of two, halves up; zero, negative, infinite and too large values have no code but NaN. */
-static LLVMValueRef encode_e8m0(struct cpu_builder *b, LLVMValueRef x)
-{
+static LLVMValueRef encode_e8m0(struct cpu_builder *b, LLVMValueRef x) {
     LLVMValueRef bits = bits_of(b, x);
     LLVMValueRef code = i_lshrk(b, i_addk(b, bits, 0x400000), 23);
     LLVMValueRef good = LLVMBuildAnd(b->builder, i_cmpk(b, LLVMIntULT, code, 255),
@@ -288,44 +253,35 @@ static LLVMValueRef encode_e8m0(struct cpu_builder *b, LLVMValueRef x)
 }
 
 /* Float to any float type but f64. */
-static LLVMValueRef encode_float(struct cpu_builder *b, LLVMValueRef x, enum element_type type)
-{
+static LLVMValueRef encode_float(struct cpu_builder *b, LLVMValueRef x, enum element_type type) {
     struct small_format format;
-    if (type == TYPE_F32)
-        return x;
-    if (type == TYPE_BF16)
-        return encode_bf16(b, x);
+    if (type == TYPE_F32) return x;
+    if (type == TYPE_BF16) return encode_bf16(b, x);
     if (type == TYPE_F16) {
         x = LLVMBuildFPTrunc(b->builder, x, LLVMHalfTypeInContext(b->context), "");
         return LLVMBuildBitCast(b->builder, x, int_type(b, 16), "");
     }
-    if (small_format_of(type, &format))
-        return encode_small(b, x, &format);
+    if (small_format_of(type, &format)) return encode_small(b, x, &format);
     return encode_e8m0(b, x);
 }
 
 /* ---- integers ---- */
 
 /* Integers of a byte back to the few bits that their type has. */
-static LLVMValueRef wrap_small(struct cpu_builder *b, LLVMValueRef x, enum element_type type)
-{
+static LLVMValueRef wrap_small(struct cpu_builder *b, LLVMValueRef x, enum element_type type) {
     int bits = element_type_info(type)->bits;
-    if (bits >= 8)
-        return x;
-    if (element_type_is_unsigned(type))
-        return i_andk(b, x, (1u << bits) - 1);
+    if (bits >= 8) return x;
+    if (element_type_is_unsigned(type)) return i_andk(b, x, (1u << bits) - 1);
     return i_ashrk(b, i_shlk(b, x, (uint64_t)(8 - bits)), (uint64_t)(8 - bits));
 }
 
-LLVMValueRef cpu_wrap(struct cpu_builder *b, LLVMValueRef x, enum element_type type)
-{
+LLVMValueRef cpu_wrap(struct cpu_builder *b, LLVMValueRef x, enum element_type type) {
     return element_type_is_integral(type) ? wrap_small(b, x, type) : x;
 }
 
 /* Integer or pred to integer. */
 static LLVMValueRef resize_int(struct cpu_builder *b, LLVMValueRef x, enum element_type from,
-                               enum element_type to)
-{
+                               enum element_type to) {
     LLVMTypeRef type = cpu_value_type(b, to);
     unsigned have = LLVMGetIntTypeWidth(LLVMTypeOf(x)), want = LLVMGetIntTypeWidth(type);
     if (want < have)
@@ -338,19 +294,17 @@ static LLVMValueRef resize_int(struct cpu_builder *b, LLVMValueRef x, enum eleme
 }
 
 /* Float or double to a saturated integer; NaN becomes 0. */
-static LLVMValueRef float_to_int(struct cpu_builder *b, LLVMValueRef x, enum element_type to)
-{
+static LLVMValueRef float_to_int(struct cpu_builder *b, LLVMValueRef x, enum element_type to) {
     int bits = element_type_info(to)->bits;
     bool is_signed = element_type_is_signed(to);
     const char *name = is_signed ? "llvm.fptosi.sat" : "llvm.fptoui.sat";
     /* Vector units convert to 32 bits; narrower results are clamped from there. */
     LLVMTypeRef types[2] = {int_type(b, bits > 32 ? 64 : 32), LLVMTypeOf(x)};
     unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
-    LLVMValueRef y = LLVMBuildCall2(b->builder, LLVMIntrinsicGetType(b->context, id, types, 2),
-                                    LLVMGetIntrinsicDeclaration(b->module, id, types, 2), &x, 1,
-                                    "");
-    if (bits >= 32)
-        return y;
+    LLVMValueRef y =
+        LLVMBuildCall2(b->builder, LLVMIntrinsicGetType(b->context, id, types, 2),
+                       LLVMGetIntrinsicDeclaration(b->module, id, types, 2), &x, 1, "");
+    if (bits >= 32) return y;
     LLVMValueRef high = ik(y, (uint64_t)number_int_max(to));
     if (is_signed) {
         LLVMValueRef low = ik(y, (uint64_t)number_int_min(to));
@@ -364,76 +318,62 @@ static LLVMValueRef float_to_int(struct cpu_builder *b, LLVMValueRef x, enum ele
 
 /* ---- all pairs ---- */
 
-LLVMValueRef cpu_widen(struct cpu_builder *b, LLVMValueRef value, enum element_type type)
-{
+LLVMValueRef cpu_widen(struct cpu_builder *b, LLVMValueRef value, enum element_type type) {
     return type == TYPE_F64 ? value : decode_float(b, value, type);
 }
 
-LLVMValueRef cpu_narrow(struct cpu_builder *b, LLVMValueRef value, enum element_type type)
-{
-    if (type == TYPE_F64)
-        return to_double(b, value);
+LLVMValueRef cpu_narrow(struct cpu_builder *b, LLVMValueRef value, enum element_type type) {
+    if (type == TYPE_F64) return to_double(b, value);
     return encode_float(b, to_float(b, value), type);
 }
 
 static LLVMValueRef convert_from_float(struct cpu_builder *b, LLVMValueRef value,
-                                       enum element_type from, enum element_type to)
-{
+                                       enum element_type from, enum element_type to) {
     LLVMValueRef x = cpu_widen(b, value, from);
     if (to == TYPE_PRED && from == TYPE_BF16) /* subnormals are zero, whatever LLVM makes of it */
         return i_cmpk(b, LLVMIntNE, i_andk(b, value, 0x7f80), 0);
-    if (to == TYPE_PRED)
-        return f_cmpk(b, LLVMRealUNE, x, 0);
-    if (element_type_is_float(to))
-        return cpu_narrow(b, x, to);
+    if (to == TYPE_PRED) return f_cmpk(b, LLVMRealUNE, x, 0);
+    if (element_type_is_float(to)) return cpu_narrow(b, x, to);
     return float_to_int(b, x, to);
 }
 
 static LLVMValueRef convert_from_int(struct cpu_builder *b, LLVMValueRef value,
-                                     enum element_type from, enum element_type to)
-{
-    if (to == TYPE_PRED)
-        return i_cmpk(b, LLVMIntNE, value, 0);
-    if (!element_type_is_float(to))
-        return resize_int(b, value, from, to);
+                                     enum element_type from, enum element_type to) {
+    if (to == TYPE_PRED) return i_cmpk(b, LLVMIntNE, value, 0);
+    if (!element_type_is_float(to)) return resize_int(b, value, from, to);
     LLVMTypeRef wide = cpu_value_type(b, to == TYPE_F64 ? TYPE_F64 : TYPE_F32);
     if (LLVMGetIntTypeWidth(LLVMTypeOf(value)) < 32) /* what vector units convert */
         value = resize_int(b, value, from, element_type_is_signed(from) ? TYPE_S32 : TYPE_U32);
-    LLVMValueRef x = element_type_is_signed(from)
-                         || LLVMGetIntTypeWidth(cpu_value_type(b, from)) < 32
-                         ? LLVMBuildSIToFP(b->builder, value, wide, "")
-                         : LLVMBuildUIToFP(b->builder, value, wide, "");
+    LLVMValueRef x =
+        element_type_is_signed(from) || LLVMGetIntTypeWidth(cpu_value_type(b, from)) < 32
+            ? LLVMBuildSIToFP(b->builder, value, wide, "")
+            : LLVMBuildUIToFP(b->builder, value, wide, "");
     return cpu_narrow(b, x, to);
 }
 
 static LLVMValueRef complex_of(struct cpu_builder *b, enum element_type type, LLVMValueRef real,
-                               LLVMValueRef imaginary)
-{
+                               LLVMValueRef imaginary) {
     LLVMValueRef pair = LLVMGetUndef(cpu_value_type(b, type));
     pair = LLVMBuildInsertValue(b->builder, pair, real, 0, "");
     return LLVMBuildInsertValue(b->builder, pair, imaginary, 1, "");
 }
 
 LLVMValueRef cpu_emit_convert(struct cpu_builder *b, LLVMValueRef value, enum element_type from,
-                              enum element_type to)
-{
-    if (from == to)
-        return value;
+                              enum element_type to) {
+    if (from == to) return value;
     enum element_type real_from = element_type_real_part(from);
     enum element_type real_to = element_type_real_part(to);
     if (element_type_is_complex(from)) {
         LLVMValueRef re = LLVMBuildExtractValue(b->builder, value, 0, "");
         LLVMValueRef im = LLVMBuildExtractValue(b->builder, value, 1, "");
         re = cpu_emit_convert(b, re, real_from, real_to);
-        if (!element_type_is_complex(to))
-            return re;
+        if (!element_type_is_complex(to)) return re;
         return complex_of(b, to, re, cpu_emit_convert(b, im, real_from, real_to));
     }
     if (element_type_is_complex(to)) {
         LLVMValueRef re = cpu_emit_convert(b, value, from, real_to);
         return complex_of(b, to, re, fk(re, 0));
     }
-    if (element_type_is_float(from))
-        return convert_from_float(b, value, from, to);
+    if (element_type_is_float(from)) return convert_from_float(b, value, from, to);
     return convert_from_int(b, value, from, to);
 }

@@ -10,8 +10,7 @@
 #include "backend/cpu/cpu.h"
 #include "ir/eval.h"
 
-static void agree(struct hlo_module *module, struct literal *const *args)
-{
+static void agree(struct hlo_module *module, struct literal *const *args) {
     struct diag diag;
     diag_init(&diag, "test", NULL, 0);
     struct eval_options eval = {0};
@@ -28,7 +27,8 @@ static void agree(struct hlo_module *module, struct literal *const *args)
     struct literal *got = literal_new(module->entry->root->shape);
     void *workspace = aligned_alloc(64, code.workspace_size + 64);
     const void *inputs[4] = {0};
-    for (int i = 0; i < module->entry->nparameters; i++) inputs[i] = args[i]->data;
+    for (int i = 0; i < module->entry->nparameters; i++)
+        inputs[i] = args[i]->data;
     assert_int_equal(cpu_jit_entry(jit)(inputs, (void *[]){got->data}, workspace), 0);
     for (int64_t i = 0; i < got->shape->count; i++)
         assert_float_equal(literal_get_double(got, i), literal_get_double(want, i), 1e-4);
@@ -40,30 +40,27 @@ static void agree(struct hlo_module *module, struct literal *const *args)
     diag_clear(&diag);
 }
 
-static struct literal *ramp(const struct shape *shape)
-{
+static struct literal *ramp(const struct shape *shape) {
     struct literal *literal = literal_new(shape);
     for (int64_t i = 0; i < shape->count; i++)
         literal_set_double(literal, i, (double)(i % 7) * 0.25 - 0.5);
     return literal;
 }
 
-static const struct shape *f32(struct hlo_module *m, int rank, int64_t a, int64_t b)
-{
+static const struct shape *f32(struct hlo_module *m, int rank, int64_t a, int64_t b) {
     return shape_array(m->shapes, TYPE_F32, rank, (int64_t[]){a, b});
 }
 
 /* reduce(tanh(dot(x, transpose(y))) + broadcast(z)) over the columns */
-static void products_and_sums(void **state)
-{
+static void products_and_sums(void **state) {
     (void)state;
     struct hlo_module *m = module_new("m");
     struct hlo_computation *sum = computation_new(m, "sum", true);
     const struct shape *scalar = shape_scalar(m->shapes, TYPE_F32);
     struct hlo_instr *p = instr_new_parameter(sum, 0, scalar, "a");
     struct hlo_instr *q = instr_new_parameter(sum, 1, scalar, "b");
-    computation_set_root(sum, instr_new(sum, NULL, OP_ADD, scalar, NULL, 2,
-                                        (struct hlo_instr *[]){p, q}));
+    computation_set_root(
+        sum, instr_new(sum, NULL, OP_ADD, scalar, NULL, 2, (struct hlo_instr *[]){p, q}));
     computation_index_parameters(sum);
     struct hlo_computation *c = computation_new(m, "main", true);
     m->entry = c;
@@ -72,31 +69,31 @@ static void products_and_sums(void **state)
     struct hlo_instr *z = instr_new_parameter(c, 2, f32(m, 1, 4, 0), "z");
     struct hlo_instr *t = instr_new(c, NULL, OP_TRANSPOSE, f32(m, 2, 9, 4), NULL, 1, &y);
     instr_set_ints(t, ATTR_DIMENSIONS, 2, (int64_t[]){1, 0});
-    struct hlo_instr *dot = instr_new(c, NULL, OP_DOT, f32(m, 2, 5, 4), NULL, 2,
-                                      (struct hlo_instr *[]){x, t});
+    struct hlo_instr *dot =
+        instr_new(c, NULL, OP_DOT, f32(m, 2, 5, 4), NULL, 2, (struct hlo_instr *[]){x, t});
     instr_set_ints(dot, ATTR_LHS_CONTRACTING_DIMS, 1, (int64_t[]){1});
     instr_set_ints(dot, ATTR_RHS_CONTRACTING_DIMS, 1, (int64_t[]){0});
     struct hlo_instr *h = instr_new(c, NULL, OP_TANH, dot->shape, NULL, 1, &dot);
     struct hlo_instr *w = instr_new(c, NULL, OP_BROADCAST, dot->shape, NULL, 1, &z);
     instr_set_ints(w, ATTR_DIMENSIONS, 1, (int64_t[]){1});
-    struct hlo_instr *s = instr_new(c, NULL, OP_ADD, dot->shape, NULL, 2,
-                                    (struct hlo_instr *[]){h, w});
+    struct hlo_instr *s =
+        instr_new(c, NULL, OP_ADD, dot->shape, NULL, 2, (struct hlo_instr *[]){h, w});
     struct literal *zero = literal_new(scalar);
     struct hlo_instr *init = instr_new_constant(c, NULL, zero);
-    struct hlo_instr *r = instr_new(c, NULL, OP_REDUCE, f32(m, 1, 5, 0), NULL, 2,
-                                    (struct hlo_instr *[]){s, init});
+    struct hlo_instr *r =
+        instr_new(c, NULL, OP_REDUCE, f32(m, 1, 5, 0), NULL, 2, (struct hlo_instr *[]){s, init});
     instr_set_ints(r, ATTR_DIMENSIONS, 1, (int64_t[]){1});
     instr_set_called(r, 1, &sum);
     computation_set_root(c, r);
     computation_index_parameters(c);
     struct literal *args[] = {ramp(x->shape), ramp(y->shape), ramp(z->shape)};
     agree(m, args);
-    for (int i = 0; i < 3; i++) literal_unref(args[i]);
+    for (int i = 0; i < 3; i++)
+        literal_unref(args[i]);
     module_free(m);
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(products_and_sums)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

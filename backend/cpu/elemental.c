@@ -5,33 +5,29 @@
 #include "backend/cpu/emit.h"
 #include "ir/number.h"
 
-static int type_bits(enum element_type type)
-{
+static int type_bits(enum element_type type) {
     return element_type_info(type)->bits;
 }
 
 static LLVMValueRef min_max(struct cpu_builder *b, const char *name, LLVMValueRef x,
-                            LLVMValueRef y)
-{
+                            LLVMValueRef y) {
     return emit_intrinsic(b, name, 2, (LLVMValueRef[]){x, y});
 }
 
 /* Maximum or minimum of f16 values as floats. Spelled out: LLVM 19 makes llvm.maximum of widened
  * halves one of halves, and then loses NaN. */
-static LLVMValueRef half_min_max(struct cpu_builder *b, bool max, LLVMValueRef x, LLVMValueRef y)
-{
+static LLVMValueRef half_min_max(struct cpu_builder *b, bool max, LLVMValueRef x, LLVMValueRef y) {
     LLVMValueRef first = f_cmp(b, max ? LLVMRealOGT : LLVMRealOLT, x, y);
     LLVMValueRef picked = select_of(b, first, x, y);
-    LLVMValueRef both = max ? i_and(b, bits_of(b, x), bits_of(b, y))
-                            : i_or(b, bits_of(b, x), bits_of(b, y));
+    LLVMValueRef both =
+        max ? i_and(b, bits_of(b, x), bits_of(b, y)) : i_or(b, bits_of(b, x), bits_of(b, y));
     picked = select_of(b, f_cmp(b, LLVMRealOEQ, x, y), float_of(b, both), picked);
     return select_of(b, f_cmp(b, LLVMRealUNO, x, y), f_add(b, x, y), picked);
 }
 
 /* ---- comparison ---- */
 
-static LLVMRealPredicate real_predicate(int64_t direction)
-{
+static LLVMRealPredicate real_predicate(int64_t direction) {
     switch (direction) {
     case ENUM_DIRECTION_EQ: return LLVMRealOEQ;
     case ENUM_DIRECTION_NE: return LLVMRealUNE;
@@ -42,8 +38,7 @@ static LLVMRealPredicate real_predicate(int64_t direction)
     }
 }
 
-static LLVMIntPredicate int_predicate(int64_t direction, bool is_signed)
-{
+static LLVMIntPredicate int_predicate(int64_t direction, bool is_signed) {
     switch (direction) {
     case ENUM_DIRECTION_EQ: return LLVMIntEQ;
     case ENUM_DIRECTION_NE: return LLVMIntNE;
@@ -55,16 +50,14 @@ static LLVMIntPredicate int_predicate(int64_t direction, bool is_signed)
 }
 
 /* The bits of a float, mapped so that signed order is the total order. */
-static LLVMValueRef total_order_key(struct cpu_builder *b, LLVMValueRef x)
-{
+static LLVMValueRef total_order_key(struct cpu_builder *b, LLVMValueRef x) {
     LLVMValueRef bits = bits_of(b, x);
     uint64_t width = is_double(x) ? 64 : 32;
     return i_xor(b, bits, i_lshrk(b, i_ashrk(b, bits, width - 1), 1));
 }
 
 static LLVMValueRef emit_compare(struct cpu_builder *b, const struct hlo_instr *instr,
-                                 const LLVMValueRef *v)
-{
+                                 const LLVMValueRef *v) {
     enum element_type type = instr->operands[0]->shape->type;
     int64_t direction = instr_int(instr, ATTR_DIRECTION, ENUM_DIRECTION_EQ);
     if (element_type_is_complex(type)) {
@@ -88,20 +81,17 @@ static LLVMValueRef emit_compare(struct cpu_builder *b, const struct hlo_instr *
 /* ---- integers ---- */
 
 /* Bits of the register that the type does not use. */
-static uint64_t spare_bits(LLVMValueRef x, enum element_type type)
-{
+static uint64_t spare_bits(LLVMValueRef x, enum element_type type) {
     return LLVMGetIntTypeWidth(LLVMTypeOf(x)) - (uint64_t)type_bits(type);
 }
 
 /* The value's own bits, zero-extended to its register. */
-static LLVMValueRef raw_bits(struct cpu_builder *b, LLVMValueRef x, enum element_type type)
-{
+static LLVMValueRef raw_bits(struct cpu_builder *b, LLVMValueRef x, enum element_type type) {
     return spare_bits(x, type) ? i_andk(b, x, (1u << type_bits(type)) - 1) : x;
 }
 
 static LLVMValueRef int_divide(struct cpu_builder *b, enum hlo_opcode opcode, LLVMValueRef x,
-                               LLVMValueRef y, bool is_signed)
-{
+                               LLVMValueRef y, bool is_signed) {
     bool remainder = opcode == OP_REMAINDER;
     LLVMValueRef zero = i_cmpk(b, LLVMIntEQ, y, 0), one = ik(y, 1), q;
     LLVMValueRef minus_one = LLVMConstAllOnes(LLVMTypeOf(y));
@@ -113,17 +103,14 @@ static LLVMValueRef int_divide(struct cpu_builder *b, enum hlo_opcode opcode, LL
     }
     LLVMValueRef negates = i_cmp(b, LLVMIntEQ, y, minus_one);
     LLVMValueRef safe = select_of(b, i_or(b, zero, negates), one, y);
-    q = remainder ? LLVMBuildSRem(b->builder, x, safe, "")
-                  : LLVMBuildSDiv(b->builder, x, safe, "");
-    if (!remainder)
-        q = select_of(b, negates, i_sub(b, ik(x, 0), x), q);
+    q = remainder ? LLVMBuildSRem(b->builder, x, safe, "") : LLVMBuildSDiv(b->builder, x, safe, "");
+    if (!remainder) q = select_of(b, negates, i_sub(b, ik(x, 0), x), q);
     return select_of(b, zero, remainder ? x : minus_one, q);
 }
 
 /* Square and multiply, a step for each bit of the exponent. */
 static LLVMValueRef int_power(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef y,
-                              enum element_type type)
-{
+                              enum element_type type) {
     LLVMValueRef result = ik(x, 1), factor = x, rest = raw_bits(b, y, type);
     for (int i = 0; i < type_bits(type); i++) {
         LLVMValueRef set = i_cmpk(b, LLVMIntNE, i_andk(b, rest, 1), 0);
@@ -131,8 +118,7 @@ static LLVMValueRef int_power(struct cpu_builder *b, LLVMValueRef x, LLVMValueRe
         factor = i_mul(b, factor, factor);
         rest = i_lshrk(b, rest, 1);
     }
-    if (!element_type_is_signed(type))
-        return result;
+    if (!element_type_is_signed(type)) return result;
     LLVMValueRef minus_one = LLVMConstAllOnes(LLVMTypeOf(x));
     LLVMValueRef odd = i_cmpk(b, LLVMIntNE, i_andk(b, y, 1), 0);
     LLVMValueRef sign = select_of(b, odd, minus_one, ik(x, 1));
@@ -142,62 +128,54 @@ static LLVMValueRef int_power(struct cpu_builder *b, LLVMValueRef x, LLVMValueRe
 }
 
 static LLVMValueRef int_shift(struct cpu_builder *b, enum hlo_opcode opcode, LLVMValueRef x,
-                              LLVMValueRef count, enum element_type type)
-{
+                              LLVMValueRef count, enum element_type type) {
     uint64_t bits = (uint64_t)type_bits(type);
     count = raw_bits(b, count, type);
     LLVMValueRef in_range = i_cmpk(b, LLVMIntULT, count, bits);
     if (opcode == OP_SHIFT_RIGHT_ARITHMETIC) {
         uint64_t unused = spare_bits(x, type); /* sign-extend what an unsigned one masked */
-        if (unused)
-            x = i_ashrk(b, i_shlk(b, x, unused), unused);
+        if (unused) x = i_ashrk(b, i_shlk(b, x, unused), unused);
         return i_ashr(b, x, select_of(b, in_range, count, ik(count, bits - 1)));
     }
     LLVMValueRef safe = select_of(b, in_range, count, ik(count, 0));
-    LLVMValueRef y = opcode == OP_SHIFT_LEFT ? i_shl(b, x, safe)
-                                             : i_lshr(b, raw_bits(b, x, type), safe);
+    LLVMValueRef y =
+        opcode == OP_SHIFT_LEFT ? i_shl(b, x, safe) : i_lshr(b, raw_bits(b, x, type), safe);
     return select_of(b, in_range, y, ik(x, 0));
 }
 
 static LLVMValueRef int_mulhi(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef y,
-                              enum element_type type)
-{
+                              enum element_type type) {
     int bits = type_bits(type);
     LLVMTypeRef wide = int_type(b, 2 * (int)LLVMGetIntTypeWidth(LLVMTypeOf(x)));
     bool is_signed = element_type_is_signed(type);
     LLVMValueRef (*extend)(LLVMBuilderRef, LLVMValueRef, LLVMTypeRef, const char *) =
         is_signed ? LLVMBuildSExt : LLVMBuildZExt;
-    LLVMValueRef product = i_mul(b, extend(b->builder, x, wide, ""),
-                                 extend(b->builder, y, wide, ""));
+    LLVMValueRef product =
+        i_mul(b, extend(b->builder, x, wide, ""), extend(b->builder, y, wide, ""));
     return LLVMBuildTrunc(b->builder, i_lshrk(b, product, (uint64_t)bits), LLVMTypeOf(x), "");
 }
 
 static LLVMValueRef count_bits(struct cpu_builder *b, enum hlo_opcode opcode, LLVMValueRef x,
-                               enum element_type type)
-{
+                               enum element_type type) {
     x = raw_bits(b, x, type);
-    if (opcode == OP_POPCNT)
-        return emit_intrinsic(b, "llvm.ctpop", 1, &x);
+    if (opcode == OP_POPCNT) return emit_intrinsic(b, "llvm.ctpop", 1, &x);
     LLVMTypeRef int_t = LLVMTypeOf(x);
     unsigned id = LLVMLookupIntrinsicID("llvm.ctlz", 9);
     LLVMValueRef arguments[2] = {x, LLVMConstInt(int_type(b, 1), 0, false)};
-    LLVMValueRef y = LLVMBuildCall2(b->builder, LLVMIntrinsicGetType(b->context, id, &int_t, 1),
-                                    LLVMGetIntrinsicDeclaration(b->module, id, &int_t, 1),
-                                    arguments, 2, "");
+    LLVMValueRef y =
+        LLVMBuildCall2(b->builder, LLVMIntrinsicGetType(b->context, id, &int_t, 1),
+                       LLVMGetIntrinsicDeclaration(b->module, id, &int_t, 1), arguments, 2, "");
     return spare_bits(x, type) ? i_subk(b, y, spare_bits(x, type)) : y;
 }
 
-static LLVMValueRef int_sign(struct cpu_builder *b, LLVMValueRef x, bool is_signed)
-{
+static LLVMValueRef int_sign(struct cpu_builder *b, LLVMValueRef x, bool is_signed) {
     LLVMValueRef some = select_of(b, i_cmpk(b, LLVMIntNE, x, 0), ik(x, 1), ik(x, 0));
-    if (!is_signed)
-        return some;
+    if (!is_signed) return some;
     return select_of(b, i_cmpk(b, LLVMIntSLT, x, 0), LLVMConstAllOnes(LLVMTypeOf(x)), some);
 }
 
-static LLVMValueRef emit_int(struct cpu_builder *b, enum hlo_opcode opcode,
-                             enum element_type type, const LLVMValueRef *v)
-{
+static LLVMValueRef emit_int(struct cpu_builder *b, enum hlo_opcode opcode, enum element_type type,
+                             const LLVMValueRef *v) {
     bool is_signed = element_type_is_signed(type);
     const char *max = is_signed ? "llvm.smax" : "llvm.umax";
     const char *min = is_signed ? "llvm.smin" : "llvm.umin";
@@ -218,8 +196,7 @@ static LLVMValueRef emit_int(struct cpu_builder *b, enum hlo_opcode opcode,
     case OP_NOT: return LLVMBuildNot(b->builder, x, "");
     case OP_NEGATE: return i_sub(b, ik(x, 0), x);
     case OP_ABS:
-        return is_signed ? select_of(b, i_cmpk(b, LLVMIntSLT, x, 0), i_sub(b, ik(x, 0), x), x)
-                         : x;
+        return is_signed ? select_of(b, i_cmpk(b, LLVMIntSLT, x, 0), i_sub(b, ik(x, 0), x), x) : x;
     case OP_SIGN: return int_sign(b, x, is_signed);
     case OP_POPCNT:
     case OP_COUNT_LEADING_ZEROS: return count_bits(b, opcode, x, type);
@@ -232,8 +209,7 @@ static LLVMValueRef emit_int(struct cpu_builder *b, enum hlo_opcode opcode,
 }
 
 static LLVMValueRef emit_pred(struct cpu_builder *b, enum hlo_opcode opcode,
-                              const LLVMValueRef *v)
-{
+                              const LLVMValueRef *v) {
     switch (opcode) {
     case OP_ADD:
     case OP_MAXIMUM:
@@ -251,15 +227,13 @@ static LLVMValueRef emit_pred(struct cpu_builder *b, enum hlo_opcode opcode,
 
 /* ---- real numbers ---- */
 
-static LLVMValueRef real_sign(struct cpu_builder *b, LLVMValueRef x)
-{
+static LLVMValueRef real_sign(struct cpu_builder *b, LLVMValueRef x) {
     LLVMValueRef zero = f_cmpk(b, LLVMRealOEQ, x, 0);
     LLVMValueRef y = f_copysign(b, select_of(b, zero, fk(x, 0), fk(x, 1)), x);
     return select_of(b, f_is_nan(b, x), x, y);
 }
 
-static LLVMValueRef real_unary(struct cpu_builder *b, enum hlo_opcode opcode, LLVMValueRef x)
-{
+static LLVMValueRef real_unary(struct cpu_builder *b, enum hlo_opcode opcode, LLVMValueRef x) {
     switch (opcode) {
     case OP_ABS: return f_abs(b, x);
     case OP_ACOS: return math_acos(b, x);
@@ -294,8 +268,7 @@ static LLVMValueRef real_unary(struct cpu_builder *b, enum hlo_opcode opcode, LL
 }
 
 static LLVMValueRef real_operation(struct cpu_builder *b, enum hlo_opcode opcode,
-                                   const LLVMValueRef *v)
-{
+                                   const LLVMValueRef *v) {
     LLVMValueRef x = v[0];
     switch (opcode) {
     case OP_ADD: return f_add(b, x, v[1]);
@@ -307,23 +280,18 @@ static LLVMValueRef real_operation(struct cpu_builder *b, enum hlo_opcode opcode
     case OP_ATAN2: return math_atan2(b, x, v[1]);
     case OP_MAXIMUM: return min_max(b, "llvm.maximum", x, v[1]);
     case OP_MINIMUM: return min_max(b, "llvm.minimum", x, v[1]);
-    case OP_CLAMP:
-        return min_max(b, "llvm.minimum", min_max(b, "llvm.maximum", v[1], x), v[2]);
+    case OP_CLAMP: return min_max(b, "llvm.minimum", min_max(b, "llvm.maximum", v[1], x), v[2]);
     default: return real_unary(b, opcode, x);
     }
 }
 
 static LLVMValueRef emit_real(struct cpu_builder *b, const struct hlo_instr *instr,
-                              enum element_type type, const LLVMValueRef *v)
-{
+                              enum element_type type, const LLVMValueRef *v) {
     LLVMValueRef wide[3];
     /* Half-width signs are bits: no way through float, no NaN changed. */
-    if (type_bits(type) == 16 && instr->opcode == OP_NEGATE)
-        return i_xork(b, v[0], 0x8000);
-    if (type_bits(type) == 16 && instr->opcode == OP_ABS)
-        return i_andk(b, v[0], 0x7fff);
-    if (instr->opcode == OP_REAL)
-        return v[0];
+    if (type_bits(type) == 16 && instr->opcode == OP_NEGATE) return i_xork(b, v[0], 0x8000);
+    if (type_bits(type) == 16 && instr->opcode == OP_ABS) return i_andk(b, v[0], 0x7fff);
+    if (instr->opcode == OP_REAL) return v[0];
     for (int i = 0; i < instr->noperands && i < 3; i++)
         wide[i] = cpu_widen(b, v[i], type);
     if (type == TYPE_F16 && (instr->opcode == OP_MAXIMUM || instr->opcode == OP_MINIMUM))
@@ -343,8 +311,7 @@ struct bit_format {
 
 /* An IEEE pattern in an integer, with exponent and significand cut to `to`. */
 static LLVMValueRef reduce_bits(struct cpu_builder *b, LLVMValueRef bits, struct bit_format from,
-                                struct bit_format to)
-{
+                                struct bit_format to) {
     int width = 1 + from.exponent + from.mantissa, drop = from.mantissa - to.mantissa;
     uint64_t sign_bit = 1ull << (width - 1), exponents = (1ull << from.exponent) - 1;
     uint64_t infinity = exponents << from.mantissa;
@@ -366,21 +333,18 @@ static LLVMValueRef reduce_bits(struct cpu_builder *b, LLVMValueRef bits, struct
     return select_of(b, nan, bits, i_or(b, r, sign));
 }
 
-static int bounded(int64_t value, int low, int high)
-{
+static int bounded(int64_t value, int low, int high) {
     return value < low ? low : value > high ? high : (int)value;
 }
 
 static LLVMValueRef emit_reduce_precision(struct cpu_builder *b, const struct hlo_instr *instr,
-                                          LLVMValueRef x)
-{
+                                          LLVMValueRef x) {
     enum element_type type = instr->operands[0]->shape->type;
     const struct element_type_info *info = element_type_info(type);
     struct bit_format from = {info->exponent_bits, info->mantissa_bits};
     struct bit_format to = {bounded(instr_int(instr, ATTR_EXPONENT_BITS, 8), 1, 11),
                             bounded(instr_int(instr, ATTR_MANTISSA_BITS, 23), 0, 52)};
-    if (type_bits(type) == 16)
-        return reduce_bits(b, x, from, to);
+    if (type_bits(type) == 16) return reduce_bits(b, x, from, to);
     if (type == TYPE_F64 || type == TYPE_F32)
         return float_of(b, reduce_bits(b, bits_of(b, x), from, to));
     from = (struct bit_format){8, 23};
@@ -390,12 +354,11 @@ static LLVMValueRef emit_reduce_precision(struct cpu_builder *b, const struct hl
 
 /* Away from zero with a probability of the fraction: where the random word is below it. */
 static LLVMValueRef emit_stochastic_convert(struct cpu_builder *b, const struct hlo_instr *instr,
-                                            const LLVMValueRef *v)
-{
+                                            const LLVMValueRef *v) {
     enum element_type from = instr->operands[0]->shape->type, to = instr->shape->type;
     enum element_type word = instr->operands[1]->shape->type;
-    if (!element_type_is_float(from) || !element_type_is_integral(to)
-        || !element_type_is_integral(word))
+    if (!element_type_is_float(from) || !element_type_is_integral(to) ||
+        !element_type_is_integral(word))
         return cpu_emit_convert(b, v[0], from, to);
     LLVMValueRef x = to_double(b, cpu_widen(b, v[0], from)), a = f_abs(b, x);
     LLVMValueRef whole = emit_intrinsic(b, "llvm.trunc", 1, &a);
@@ -408,30 +371,23 @@ static LLVMValueRef emit_stochastic_convert(struct cpu_builder *b, const struct 
 
 /* ---- dispatch ---- */
 
-static LLVMValueRef is_finite(struct cpu_builder *b, LLVMValueRef x, enum element_type type)
-{
-    if (!element_type_is_float(type))
-        return LLVMConstInt(int_type(b, 1), 1, false);
+static LLVMValueRef is_finite(struct cpu_builder *b, LLVMValueRef x, enum element_type type) {
+    if (!element_type_is_float(type)) return LLVMConstInt(int_type(b, 1), 1, false);
     x = cpu_widen(b, x, type);
     return f_cmpk(b, LLVMRealOLT, f_abs(b, x), INFINITY);
 }
 
 LLVMValueRef cpu_emit_bitcast(struct cpu_builder *b, LLVMValueRef value, enum element_type from,
-                              enum element_type to)
-{
-    if (from == to || element_type_is_complex(from) || element_type_is_complex(to))
-        return value;
-    if (from == TYPE_PRED)
-        value = LLVMBuildZExt(b->builder, value, int_type(b, 8), "");
-    if (to == TYPE_PRED)
-        return i_cmpk(b, LLVMIntNE, value, 0);
+                              enum element_type to) {
+    if (from == to || element_type_is_complex(from) || element_type_is_complex(to)) return value;
+    if (from == TYPE_PRED) value = LLVMBuildZExt(b->builder, value, int_type(b, 8), "");
+    if (to == TYPE_PRED) return i_cmpk(b, LLVMIntNE, value, 0);
     value = LLVMBuildBitCast(b->builder, value, cpu_value_type(b, to), "");
     return cpu_wrap(b, value, to);
 }
 
 LLVMValueRef cpu_emit_elementwise(struct cpu_builder *b, const struct hlo_instr *instr,
-                                  const LLVMValueRef *operands)
-{
+                                  const LLVMValueRef *operands) {
     enum element_type type = instr->operands[0]->shape->type;
     LLVMValueRef y;
     switch (instr->opcode) {
@@ -445,10 +401,8 @@ LLVMValueRef cpu_emit_elementwise(struct cpu_builder *b, const struct hlo_instr 
     }
     if (instr->opcode == OP_COMPLEX || element_type_is_complex(type))
         return math_complex(b, instr, operands);
-    if (instr->opcode == OP_CLAMP)
-        type = instr->operands[1]->shape->type;
-    if (element_type_is_float(type))
-        return emit_real(b, instr, type, operands);
+    if (instr->opcode == OP_CLAMP) type = instr->operands[1]->shape->type;
+    if (element_type_is_float(type)) return emit_real(b, instr, type, operands);
     y = type == TYPE_PRED ? emit_pred(b, instr->opcode, operands)
                           : emit_int(b, instr->opcode, type, operands);
     return cpu_wrap(b, y, type);

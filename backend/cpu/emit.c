@@ -2,13 +2,11 @@
 
 #include <string.h>
 
-LLVMValueRef gen_i64(struct cpu_gen *g, int64_t value)
-{
+LLVMValueRef gen_i64(struct cpu_gen *g, int64_t value) {
     return LLVMConstInt(LLVMInt64TypeInContext(g->b.context), (uint64_t)value, true);
 }
 
-struct cpu_loop gen_loop_begin(struct cpu_gen *g, LLVMValueRef limit)
-{
+struct cpu_loop gen_loop_begin(struct cpu_gen *g, LLVMValueRef limit) {
     LLVMBuilderRef b = g->b.builder;
     LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
     struct cpu_loop loop = {.limit = limit};
@@ -25,8 +23,7 @@ struct cpu_loop gen_loop_begin(struct cpu_gen *g, LLVMValueRef limit)
     return loop;
 }
 
-void gen_loop_end(struct cpu_gen *g, struct cpu_loop *loop)
-{
+void gen_loop_end(struct cpu_gen *g, struct cpu_loop *loop) {
     LLVMBuilderRef b = g->b.builder;
     LLVMValueRef next = LLVMBuildNSWAdd(b, loop->i, gen_i64(g, 1), "");
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(b);
@@ -36,22 +33,20 @@ void gen_loop_end(struct cpu_gen *g, struct cpu_loop *loop)
 }
 
 void gen_nest_begin(struct cpu_gen *g, int rank, const int64_t *dims, struct cpu_loop *loops,
-                    LLVMValueRef *index)
-{
+                    LLVMValueRef *index) {
     for (int d = 0; d < rank; d++) {
         loops[d] = gen_loop_begin(g, gen_i64(g, dims[d]));
         index[d] = loops[d].i;
     }
 }
 
-void gen_nest_end(struct cpu_gen *g, int rank, struct cpu_loop *loops)
-{
-    for (int d = rank - 1; d >= 0; d--) gen_loop_end(g, &loops[d]);
+void gen_nest_end(struct cpu_gen *g, int rank, struct cpu_loop *loops) {
+    for (int d = rank - 1; d >= 0; d--)
+        gen_loop_end(g, &loops[d]);
 }
 
 static LLVMValueRef linear(struct cpu_gen *g, int rank, const int64_t *strides,
-                           const LLVMValueRef *index)
-{
+                           const LLVMValueRef *index) {
     LLVMValueRef sum = gen_i64(g, 0);
     for (int d = 0; d < rank; d++)
         sum = LLVMBuildNSWAdd(g->b.builder, sum,
@@ -60,8 +55,7 @@ static LLVMValueRef linear(struct cpu_gen *g, int rank, const int64_t *strides,
     return sum;
 }
 
-static void row_major(const struct shape *shape, int64_t *strides)
-{
+static void row_major(const struct shape *shape, int64_t *strides) {
     int64_t stride = 1;
     for (int d = shape->rank - 1; d >= 0; d--) {
         strides[d] = stride;
@@ -70,8 +64,7 @@ static void row_major(const struct shape *shape, int64_t *strides)
 }
 
 LLVMValueRef gen_address(struct cpu_gen *g, const struct shape *shape, LLVMValueRef base,
-                         const LLVMValueRef *index)
-{
+                         const LLVMValueRef *index) {
     int64_t strides[SHAPE_MAX_RANK];
     row_major(shape, strides);
     LLVMValueRef at = linear(g, shape->rank, strides, index);
@@ -80,8 +73,7 @@ LLVMValueRef gen_address(struct cpu_gen *g, const struct shape *shape, LLVMValue
 }
 
 /* A variable in the function's entry block, so that it becomes a register. */
-LLVMValueRef gen_slot(struct cpu_gen *g, enum element_type type)
-{
+LLVMValueRef gen_slot(struct cpu_gen *g, enum element_type type) {
     LLVMBasicBlockRef here = LLVMGetInsertBlock(g->b.builder);
     LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(g->function);
     LLVMPositionBuilderBefore(g->b.builder, LLVMGetFirstInstruction(entry));
@@ -92,8 +84,7 @@ LLVMValueRef gen_slot(struct cpu_gen *g, enum element_type type)
 
 /* The index into `from` of the element at place `at` of its memory order (layout or row-major). */
 static void delinear(struct cpu_gen *g, const struct shape *from, bool physical, LLVMValueRef at,
-                     LLVMValueRef *index)
-{
+                     LLVMValueRef *index) {
     LLVMBuilderRef b = g->b.builder;
     for (int i = 0; i < from->rank; i++) {
         int d = physical ? shape_minor_to_major(from, i) : from->rank - 1 - i;
@@ -104,14 +95,15 @@ static void delinear(struct cpu_gen *g, const struct shape *from, bool physical,
 }
 
 static LLVMValueRef reshaped(struct cpu_gen *g, const struct hlo_instr *instr,
-                             const LLVMValueRef *index)
-{
+                             const LLVMValueRef *index) {
     const struct shape *from = instr->operands[0]->shape;
     int64_t strides[SHAPE_MAX_RANK];
     LLVMValueRef inner[SHAPE_MAX_RANK];
     bool physical = instr->opcode == OP_BITCAST;
-    if (physical) shape_strides(instr->shape, strides);
-    else row_major(instr->shape, strides);
+    if (physical)
+        shape_strides(instr->shape, strides);
+    else
+        row_major(instr->shape, strides);
     delinear(g, from, physical, linear(g, instr->shape->rank, strides, index), inner);
     LLVMValueRef value = gen_element(g, instr->operands[0], inner);
     return from->type == instr->shape->type
@@ -119,8 +111,7 @@ static LLVMValueRef reshaped(struct cpu_gen *g, const struct hlo_instr *instr,
                : cpu_emit_bitcast(&g->b, value, from->type, instr->shape->type);
 }
 
-static LLVMValueRef clamp(struct cpu_gen *g, LLVMValueRef x, int64_t low, int64_t high)
-{
+static LLVMValueRef clamp(struct cpu_gen *g, LLVMValueRef x, int64_t low, int64_t high) {
     LLVMBuilderRef b = g->b.builder;
     LLVMValueRef lo = gen_i64(g, low), hi = gen_i64(g, high);
     x = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, x, lo, ""), lo, x, "");
@@ -128,8 +119,7 @@ static LLVMValueRef clamp(struct cpu_gen *g, LLVMValueRef x, int64_t low, int64_
 }
 
 LLVMValueRef gen_start_index(struct cpu_gen *g, const struct hlo_instr *from,
-                                const LLVMValueRef *index, int64_t high)
-{
+                             const LLVMValueRef *index, int64_t high) {
     LLVMBuilderRef b = g->b.builder;
     LLVMValueRef x = gen_element(g, from, index);
     LLVMTypeRef wide = LLVMInt64TypeInContext(g->b.context);
@@ -141,8 +131,7 @@ LLVMValueRef gen_start_index(struct cpu_gen *g, const struct hlo_instr *from,
 }
 
 static LLVMValueRef padded(struct cpu_gen *g, const struct hlo_instr *instr,
-                           const LLVMValueRef *index)
-{
+                           const LLVMValueRef *index) {
     LLVMBuilderRef b = g->b.builder;
     const struct shape *from = instr->operands[0]->shape;
     const struct padding_config *padding = instr_attr(instr, ATTR_PADDING)->padding;
@@ -160,8 +149,7 @@ static LLVMValueRef padded(struct cpu_gen *g, const struct hlo_instr *instr,
 }
 
 static LLVMValueRef joined(struct cpu_gen *g, const struct hlo_instr *instr,
-                           const LLVMValueRef *index)
-{
+                           const LLVMValueRef *index) {
     LLVMBuilderRef b = g->b.builder;
     int dim = (int)instr_ints(instr, ATTR_DIMENSIONS).v[0];
     LLVMValueRef value = NULL, inner[SHAPE_MAX_RANK];
@@ -180,16 +168,14 @@ static LLVMValueRef joined(struct cpu_gen *g, const struct hlo_instr *instr,
     return value ? value : cpu_constant(&g->b, instr->shape->type, 0);
 }
 
-static bool listed(struct int_list list, int64_t value)
-{
+static bool listed(struct int_list list, int64_t value) {
     for (int i = 0; i < list.count; i++)
         if (list.v[i] == value) return true;
     return false;
 }
 
 static LLVMValueRef gathered(struct cpu_gen *g, const struct hlo_instr *instr,
-                             const LLVMValueRef *index)
-{
+                             const LLVMValueRef *index) {
     const struct hlo_instr *operand = instr->operands[0], *starts = instr->operands[1];
     struct int_list offset = instr_ints(instr, ATTR_OFFSET_DIMS);
     struct int_list collapsed = instr_ints(instr, ATTR_COLLAPSED_SLICE_DIMS);
@@ -221,8 +207,7 @@ static LLVMValueRef gathered(struct cpu_gen *g, const struct hlo_instr *instr,
 
 /* Operations that only rename indices. */
 static LLVMValueRef moved(struct cpu_gen *g, const struct hlo_instr *instr,
-                          const LLVMValueRef *index)
-{
+                          const LLVMValueRef *index) {
     LLVMBuilderRef b = g->b.builder;
     LLVMValueRef inner[SHAPE_MAX_RANK];
     const struct shape *from = instr->operands[0]->shape;
@@ -244,41 +229,43 @@ static LLVMValueRef moved(struct cpu_gen *g, const struct hlo_instr *instr,
         }
     }
     if (instr->opcode == OP_TRANSPOSE)
-        for (int d = 0; d < from->rank; d++) inner[dims.v[d]] = index[d];
+        for (int d = 0; d < from->rank; d++)
+            inner[dims.v[d]] = index[d];
     return gen_element(g, instr->operands[0], inner);
 }
 
 static LLVMValueRef counted(struct cpu_gen *g, const struct hlo_instr *instr,
-                            const LLVMValueRef *index)
-{
+                            const LLVMValueRef *index) {
     int64_t dim = instr_int(instr, ATTR_IOTA_DIMENSION, 0);
     return cpu_emit_convert(&g->b, index[dim], TYPE_S64, instr->shape->type);
 }
 
 static LLVMValueRef elementwise(struct cpu_gen *g, const struct hlo_instr *instr,
-                                const LLVMValueRef *index)
-{
+                                const LLVMValueRef *index) {
     LLVMValueRef operands[3];
     for (int i = 0; i < instr->noperands && i < 3; i++)
-        operands[i] = gen_element(g, instr->operands[i],
-                                  instr->operands[i]->shape->rank ? index : NULL);
+        operands[i] =
+            gen_element(g, instr->operands[i], instr->operands[i]->shape->rank ? index : NULL);
     return cpu_emit_elementwise(&g->b, instr, operands);
 }
 
 static LLVMValueRef compute(struct cpu_gen *g, const struct hlo_instr *instr,
-                            const LLVMValueRef *index)
-{
+                            const LLVMValueRef *index) {
     LLVMValueRef out[64] = {0};
     switch (instr->opcode) {
     case OP_CONSTANT: return cpu_constant_element(&g->b, instr->literal, 0);
     case OP_IOTA: return counted(g, instr, index);
     case OP_COPY: return gen_element(g, instr->operands[0], index);
-    case OP_BITCAST: case OP_RESHAPE: return reshaped(g, instr, index);
+    case OP_BITCAST:
+    case OP_RESHAPE: return reshaped(g, instr, index);
     case OP_BITCAST_CONVERT:
         return cpu_emit_bitcast(&g->b, gen_element(g, instr->operands[0], index),
                                 instr->operands[0]->shape->type, instr->shape->type);
-    case OP_BROADCAST: case OP_REVERSE: case OP_SLICE: case OP_TRANSPOSE: case OP_DYNAMIC_SLICE:
-        return moved(g, instr, index);
+    case OP_BROADCAST:
+    case OP_REVERSE:
+    case OP_SLICE:
+    case OP_TRANSPOSE:
+    case OP_DYNAMIC_SLICE: return moved(g, instr, index);
     case OP_PAD: return padded(g, instr, index);
     case OP_CONCATENATE: return joined(g, instr, index);
     case OP_GATHER: return gathered(g, instr, index);
@@ -300,8 +287,7 @@ static LLVMValueRef compute(struct cpu_gen *g, const struct hlo_instr *instr,
 }
 
 LLVMValueRef gen_element(struct cpu_gen *g, const struct hlo_instr *instr,
-                         const LLVMValueRef *index)
-{
+                         const LLVMValueRef *index) {
     struct cpu_frame *frame = g->frame;
     if (frame->scalars && frame->scalars[instr->id]) return frame->scalars[instr->id];
     if (instr->opcode == OP_CONSTANT && instr->shape->rank == 0) return compute(g, instr, index);
@@ -314,16 +300,17 @@ LLVMValueRef gen_element(struct cpu_gen *g, const struct hlo_instr *instr,
 }
 
 void gen_elements(struct cpu_gen *g, const struct hlo_instr *instr, const LLVMValueRef *index,
-                  LLVMValueRef *out)
-{
-    if (instr->opcode == OP_REDUCE) gen_reduce(g, instr, index, out);
-    else if (instr->opcode == OP_REDUCE_WINDOW) gen_reduce_window(g, instr, index, out);
-    else out[0] = compute(g, instr, index);
+                  LLVMValueRef *out) {
+    if (instr->opcode == OP_REDUCE)
+        gen_reduce(g, instr, index, out);
+    else if (instr->opcode == OP_REDUCE_WINDOW)
+        gen_reduce_window(g, instr, index, out);
+    else
+        out[0] = compute(g, instr, index);
 }
 
 void gen_scalar_call(struct cpu_gen *g, const struct hlo_computation *computation,
-                     const LLVMValueRef *args, LLVMValueRef *out)
-{
+                     const LLVMValueRef *args, LLVMValueRef *out) {
     struct cpu_frame *outer = g->frame;
     struct cpu_frame frame = {.scalar = true};
     frame.scalars = arena_array(g->arena, (size_t)g->hlo->next_id, sizeof *frame.scalars);

@@ -7,8 +7,7 @@
 #include "backend/cpu/builder.h"
 #include "backend/cpu/math.h"
 
-static inline LLVMValueRef contract(LLVMValueRef value)
-{
+static inline LLVMValueRef contract(LLVMValueRef value) {
     if (LLVMIsAInstruction(value) && LLVMCanValueUseFastMathFlags(value))
         LLVMSetFastMathFlags(value, LLVMFastMathAllowContract);
     return value;
@@ -16,21 +15,18 @@ static inline LLVMValueRef contract(LLVMValueRef value)
 
 /* ---- constants of the type of `like` ---- */
 
-static inline LLVMValueRef fk(LLVMValueRef like, double value)
-{
+static inline LLVMValueRef fk(LLVMValueRef like, double value) {
     return LLVMConstReal(LLVMTypeOf(like), value);
 }
 
-static inline LLVMValueRef ik(LLVMValueRef like, uint64_t value)
-{
+static inline LLVMValueRef ik(LLVMValueRef like, uint64_t value) {
     return LLVMConstInt(LLVMTypeOf(like), value, false);
 }
 
 /* ---- floats ---- */
 
 #define EMIT_F2(name, build)                                                                       \
-    static inline LLVMValueRef name(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef y)         \
-    {                                                                                              \
+    static inline LLVMValueRef name(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef y) {       \
         return contract(build(b->builder, x, y, ""));                                              \
     }
 EMIT_F2(f_add, LLVMBuildFAdd)
@@ -39,19 +35,16 @@ EMIT_F2(f_mul, LLVMBuildFMul)
 EMIT_F2(f_div, LLVMBuildFDiv)
 #undef EMIT_F2
 
-static inline LLVMValueRef f_neg(struct cpu_builder *b, LLVMValueRef x)
-{
+static inline LLVMValueRef f_neg(struct cpu_builder *b, LLVMValueRef x) {
     return LLVMBuildFNeg(b->builder, x, "");
 }
 
 /* Multiply with a constant; add a constant. */
-static inline LLVMValueRef f_mulk(struct cpu_builder *b, LLVMValueRef x, double k)
-{
+static inline LLVMValueRef f_mulk(struct cpu_builder *b, LLVMValueRef x, double k) {
     return f_mul(b, x, fk(x, k));
 }
 
-static inline LLVMValueRef f_addk(struct cpu_builder *b, LLVMValueRef x, double k)
-{
+static inline LLVMValueRef f_addk(struct cpu_builder *b, LLVMValueRef x, double k) {
     return f_add(b, x, fk(x, k));
 }
 
@@ -63,53 +56,44 @@ LLVMValueRef emit_libm(struct cpu_builder *b, const char *name, int count,
                        const LLVMValueRef *arguments);
 
 static inline LLVMValueRef f_fma(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef y,
-                                 LLVMValueRef z)
-{
+                                 LLVMValueRef z) {
     return emit_intrinsic(b, "llvm.fmuladd", 3, (LLVMValueRef[]){x, y, z});
 }
 
 /* x with subnormals flushed, which a mere copy would keep: x + x * 2^-60. */
-static inline LLVMValueRef f_flush(struct cpu_builder *b, LLVMValueRef x)
-{
+static inline LLVMValueRef f_flush(struct cpu_builder *b, LLVMValueRef x) {
     return f_fma(b, x, LLVMConstReal(LLVMTypeOf(x), 0x1p-60), x);
 }
 
-static inline LLVMValueRef f_abs(struct cpu_builder *b, LLVMValueRef x)
-{
+static inline LLVMValueRef f_abs(struct cpu_builder *b, LLVMValueRef x) {
     return emit_intrinsic(b, "llvm.fabs", 1, &x);
 }
 
-static inline LLVMValueRef f_copysign(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef sign)
-{
+static inline LLVMValueRef f_copysign(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef sign) {
     return emit_intrinsic(b, "llvm.copysign", 2, (LLVMValueRef[]){x, sign});
 }
 
-static inline LLVMValueRef f_sqrt(struct cpu_builder *b, LLVMValueRef x)
-{
+static inline LLVMValueRef f_sqrt(struct cpu_builder *b, LLVMValueRef x) {
     return emit_intrinsic(b, "llvm.sqrt", 1, &x);
 }
 
 static inline LLVMValueRef f_cmp(struct cpu_builder *b, LLVMRealPredicate how, LLVMValueRef x,
-                                 LLVMValueRef y)
-{
+                                 LLVMValueRef y) {
     return LLVMBuildFCmp(b->builder, how, x, y, "");
 }
 
 static inline LLVMValueRef f_cmpk(struct cpu_builder *b, LLVMRealPredicate how, LLVMValueRef x,
-                                  double k)
-{
+                                  double k) {
     return f_cmp(b, how, x, fk(x, k));
 }
 
-static inline LLVMValueRef f_is_nan(struct cpu_builder *b, LLVMValueRef x)
-{
+static inline LLVMValueRef f_is_nan(struct cpu_builder *b, LLVMValueRef x) {
     return f_cmp(b, LLVMRealUNO, x, x);
 }
 
 /* c[0] + x c[1] + x^2 c[2] ... by Horner's rule. */
 static inline LLVMValueRef f_poly(struct cpu_builder *b, LLVMValueRef x, int count,
-                                  const double *c)
-{
+                                  const double *c) {
     LLVMValueRef sum = fk(x, c[count - 1]);
     for (int i = count - 2; i >= 0; i--)
         sum = f_fma(b, sum, x, fk(x, c[i]));
@@ -120,20 +104,17 @@ static inline LLVMValueRef f_poly(struct cpu_builder *b, LLVMValueRef x, int cou
            (const double[]){__VA_ARGS__})
 
 static inline LLVMValueRef select_of(struct cpu_builder *b, LLVMValueRef condition,
-                                     LLVMValueRef yes, LLVMValueRef no)
-{
+                                     LLVMValueRef yes, LLVMValueRef no) {
     return LLVMBuildSelect(b->builder, condition, yes, no, "");
 }
 
 /* ---- integers ---- */
 
 #define EMIT_I2(name, build)                                                                       \
-    static inline LLVMValueRef name(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef y)         \
-    {                                                                                              \
+    static inline LLVMValueRef name(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef y) {       \
         return build(b->builder, x, y, "");                                                        \
     }                                                                                              \
-    static inline LLVMValueRef name##k(struct cpu_builder *b, LLVMValueRef x, uint64_t k)          \
-    {                                                                                              \
+    static inline LLVMValueRef name##k(struct cpu_builder *b, LLVMValueRef x, uint64_t k) {        \
         return build(b->builder, x, ik(x, k), "");                                                 \
     }
 EMIT_I2(i_add, LLVMBuildAdd)
@@ -148,51 +129,43 @@ EMIT_I2(i_ashr, LLVMBuildAShr)
 #undef EMIT_I2
 
 static inline LLVMValueRef i_cmp(struct cpu_builder *b, LLVMIntPredicate how, LLVMValueRef x,
-                                 LLVMValueRef y)
-{
+                                 LLVMValueRef y) {
     return LLVMBuildICmp(b->builder, how, x, y, "");
 }
 
 static inline LLVMValueRef i_cmpk(struct cpu_builder *b, LLVMIntPredicate how, LLVMValueRef x,
-                                  uint64_t k)
-{
+                                  uint64_t k) {
     return i_cmp(b, how, x, ik(x, k));
 }
 
 /* ---- bits ---- */
 
-static inline LLVMTypeRef int_type(struct cpu_builder *b, int bits)
-{
+static inline LLVMTypeRef int_type(struct cpu_builder *b, int bits) {
     return LLVMIntTypeInContext(b->context, (unsigned)bits);
 }
 
-static inline bool is_double(LLVMValueRef x)
-{
+static inline bool is_double(LLVMValueRef x) {
     return LLVMGetTypeKind(LLVMTypeOf(x)) == LLVMDoubleTypeKind;
 }
 
 /* A float or double as an integer of its width, and back. */
-static inline LLVMValueRef bits_of(struct cpu_builder *b, LLVMValueRef x)
-{
+static inline LLVMValueRef bits_of(struct cpu_builder *b, LLVMValueRef x) {
     return LLVMBuildBitCast(b->builder, x, int_type(b, is_double(x) ? 64 : 32), "");
 }
 
-static inline LLVMValueRef float_of(struct cpu_builder *b, LLVMValueRef bits)
-{
+static inline LLVMValueRef float_of(struct cpu_builder *b, LLVMValueRef bits) {
     bool wide = LLVMGetIntTypeWidth(LLVMTypeOf(bits)) == 64;
-    return LLVMBuildBitCast(b->builder, bits,
-                            wide ? LLVMDoubleTypeInContext(b->context)
-                                 : LLVMFloatTypeInContext(b->context), "");
+    return LLVMBuildBitCast(
+        b->builder, bits,
+        wide ? LLVMDoubleTypeInContext(b->context) : LLVMFloatTypeInContext(b->context), "");
 }
 
-static inline LLVMValueRef to_double(struct cpu_builder *b, LLVMValueRef x)
-{
+static inline LLVMValueRef to_double(struct cpu_builder *b, LLVMValueRef x) {
     return is_double(x) ? x
                         : LLVMBuildFPExt(b->builder, x, LLVMDoubleTypeInContext(b->context), "");
 }
 
-static inline LLVMValueRef to_float(struct cpu_builder *b, LLVMValueRef x)
-{
+static inline LLVMValueRef to_float(struct cpu_builder *b, LLVMValueRef x) {
     return is_double(x) ? LLVMBuildFPTrunc(b->builder, x, LLVMFloatTypeInContext(b->context), "")
                         : x;
 }
@@ -210,8 +183,8 @@ LLVMValueRef cpu_narrow(struct cpu_builder *b, LLVMValueRef value, enum element_
 
 typedef LLVMValueRef math_function(struct cpu_builder *b, LLVMValueRef x);
 math_function math_exp, math_expm1, math_log, math_log1p, math_tanh, math_logistic, math_sin,
-    math_cos, math_tan, math_erf, math_cbrt, math_rsqrt, math_asin, math_acos, math_atan,
-    math_sinh, math_cosh, math_asinh, math_acosh, math_atanh;
+    math_cos, math_tan, math_erf, math_cbrt, math_rsqrt, math_asin, math_acos, math_atan, math_sinh,
+    math_cosh, math_asinh, math_acosh, math_atanh;
 LLVMValueRef math_pow(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef y);
 LLVMValueRef math_atan2(struct cpu_builder *b, LLVMValueRef y, LLVMValueRef x);
 LLVMValueRef math_rem(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef y);

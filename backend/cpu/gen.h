@@ -48,8 +48,8 @@ void gen_scalar_call(struct cpu_gen *g, const struct hlo_computation *computatio
                      const LLVMValueRef *args, LLVMValueRef *out);
 void gen_reduce(struct cpu_gen *g, const struct hlo_instr *instr, const LLVMValueRef *index,
                 LLVMValueRef *out);
-void gen_reduce_window(struct cpu_gen *g, const struct hlo_instr *instr,
-                       const LLVMValueRef *index, LLVMValueRef *out);
+void gen_reduce_window(struct cpu_gen *g, const struct hlo_instr *instr, const LLVMValueRef *index,
+                       LLVMValueRef *out);
 LLVMValueRef gen_dot(struct cpu_gen *g, const struct hlo_instr *instr, const LLVMValueRef *index);
 LLVMValueRef gen_convolution(struct cpu_gen *g, const struct hlo_instr *instr,
                              const LLVMValueRef *index);

@@ -11,8 +11,7 @@ struct cpu_jit {
     cpu_entry *entry;
 };
 
-static LLVMErrorRef load(struct cpu_jit *jit, const struct cpu_code *code, const char *symbol)
-{
+static LLVMErrorRef load(struct cpu_jit *jit, const struct cpu_code *code, const char *symbol) {
     LLVMErrorRef error = LLVMOrcCreateLLJIT(&jit->jit, NULL);
     if (error) return error;
     LLVMOrcJITDylibRef library = LLVMOrcLLJITGetMainJITDylib(jit->jit);
@@ -31,8 +30,7 @@ static LLVMErrorRef load(struct cpu_jit *jit, const struct cpu_code *code, const
     return error;
 }
 
-struct cpu_jit *cpu_jit_new(const struct cpu_code *code, const char *symbol, struct diag *diag)
-{
+struct cpu_jit *cpu_jit_new(const struct cpu_code *code, const char *symbol, struct diag *diag) {
     struct cpu_jit *jit = calloc(1, sizeof *jit);
     LLVMInitializeNativeTarget();
     LLVMInitializeNativeAsmPrinter();
@@ -45,13 +43,11 @@ struct cpu_jit *cpu_jit_new(const struct cpu_code *code, const char *symbol, str
     return NULL;
 }
 
-cpu_entry *cpu_jit_entry(const struct cpu_jit *jit)
-{
+cpu_entry *cpu_jit_entry(const struct cpu_jit *jit) {
     return jit->entry;
 }
 
-void cpu_jit_free(struct cpu_jit *jit)
-{
+void cpu_jit_free(struct cpu_jit *jit) {
     if (!jit) return;
     LLVMErrorRef error = jit->jit ? LLVMOrcDisposeLLJIT(jit->jit) : NULL;
     if (error) LLVMConsumeError(error);

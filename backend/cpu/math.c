@@ -7,8 +7,7 @@
 #include "backend/cpu/emit.h"
 
 LLVMValueRef emit_intrinsic(struct cpu_builder *b, const char *name, int count,
-                            const LLVMValueRef *arguments)
-{
+                            const LLVMValueRef *arguments) {
     unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
     LLVMTypeRef type = LLVMTypeOf(arguments[0]);
     LLVMValueRef callee = LLVMGetIntrinsicDeclaration(b->module, id, &type, 1);
@@ -18,8 +17,7 @@ LLVMValueRef emit_intrinsic(struct cpu_builder *b, const char *name, int count,
 }
 
 /* Marks a declared libm function as one that only computes, so that calls can move and merge. */
-static void mark_pure(struct cpu_builder *b, LLVMValueRef function)
-{
+static void mark_pure(struct cpu_builder *b, LLVMValueRef function) {
     static const char *const names[] = {"nounwind", "willreturn", "nofree", "nosync"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         unsigned kind = LLVMGetEnumAttributeKindForName(names[i], strlen(names[i]));
@@ -33,8 +31,7 @@ static void mark_pure(struct cpu_builder *b, LLVMValueRef function)
 }
 
 LLVMValueRef emit_libm(struct cpu_builder *b, const char *name, int count,
-                       const LLVMValueRef *arguments)
-{
+                       const LLVMValueRef *arguments) {
     LLVMTypeRef type = LLVMTypeOf(arguments[0]);
     LLVMTypeRef parameters[2] = {type, type};
     LLVMTypeRef function_type = LLVMFunctionType(type, parameters, (unsigned)count, false);
@@ -50,16 +47,14 @@ LLVMValueRef emit_libm(struct cpu_builder *b, const char *name, int count,
 /* ---- the exponential ---- */
 
 /* Ordered comparisons, so that NaN passes. */
-static LLVMValueRef clamp_to(struct cpu_builder *b, LLVMValueRef x, double low, double high)
-{
+static LLVMValueRef clamp_to(struct cpu_builder *b, LLVMValueRef x, double low, double high) {
     x = select_of(b, f_cmpk(b, LLVMRealOLT, x, low), fk(x, low), x);
     return select_of(b, f_cmpk(b, LLVMRealOGT, x, high), fk(x, high), x);
 }
 
 /* x = n ln 2 + r with |r| <= ln 2 / 2; n comes as an integer of x's width. The sum with 1.5 * 2^p
  * rounds to an integer that stands in the low bits; unlike fptosi it is defined for NaN. */
-static LLVMValueRef exp_reduce(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef *n)
-{
+static LLVMValueRef exp_reduce(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef *n) {
     bool wide = is_double(x);
     double magic = wide ? 0x1.8p52 : 0x1.8p23;
     LLVMValueRef shifted = f_fma(b, x, fk(x, 0x1.71547652b82fep0), fk(x, magic));
@@ -71,8 +66,7 @@ static LLVMValueRef exp_reduce(struct cpu_builder *b, LLVMValueRef x, LLVMValueR
 }
 
 /* e^r - 1 for |r| <= ln 2 / 2. */
-static LLVMValueRef expm1_poly(struct cpu_builder *b, LLVMValueRef r)
-{
+static LLVMValueRef expm1_poly(struct cpu_builder *b, LLVMValueRef r) {
     LLVMValueRef p;
     if (is_double(r))
         p = POLY(b, r, 0.5, 0.16666666666666685, 0.04166666666666681, 0.0083333333333160328,
@@ -86,34 +80,29 @@ static LLVMValueRef expm1_poly(struct cpu_builder *b, LLVMValueRef r)
 }
 
 /* 2^n for n within the exponent's range. */
-static LLVMValueRef power_of_two(struct cpu_builder *b, LLVMValueRef n)
-{
+static LLVMValueRef power_of_two(struct cpu_builder *b, LLVMValueRef n) {
     bool wide = LLVMGetIntTypeWidth(LLVMTypeOf(n)) == 64;
     return float_of(b, i_shlk(b, i_addk(b, n, wide ? 1023 : 127), wide ? 52 : 23));
 }
 
-LLVMValueRef math_exp_scaled(struct cpu_builder *b, LLVMValueRef x, int shift)
-{
+LLVMValueRef math_exp_scaled(struct cpu_builder *b, LLVMValueRef x, int shift) {
     LLVMValueRef n;
     x = is_double(x) ? clamp_to(b, x, -747, 713) : clamp_to(b, x, -105, 91);
     LLVMValueRef r = exp_reduce(b, x, &n);
     LLVMValueRef p = f_addk(b, expm1_poly(b, r), 1);
-    if (shift)
-        n = i_addk(b, n, (uint64_t)(int64_t)shift);
+    if (shift) n = i_addk(b, n, (uint64_t)(int64_t)shift);
     /* In two steps: 2^n itself may be out of range where the result is not. */
     LLVMValueRef half = i_ashrk(b, n, 1);
     p = f_mul(b, p, power_of_two(b, half));
     return f_mul(b, p, power_of_two(b, i_sub(b, n, half)));
 }
 
-LLVMValueRef math_exp(struct cpu_builder *b, LLVMValueRef x)
-{
+LLVMValueRef math_exp(struct cpu_builder *b, LLVMValueRef x) {
     return math_exp_scaled(b, x, 0);
 }
 
 /* e^x - 1 for |x| that is not so small that half of it underflows. */
-static LLVMValueRef expm1_core(struct cpu_builder *b, LLVMValueRef x)
-{
+static LLVMValueRef expm1_core(struct cpu_builder *b, LLVMValueRef x) {
     LLVMValueRef n, r = exp_reduce(b, x, &n);
     /* Half of the scale, as 2^n may be just out of range. */
     LLVMValueRef scale = power_of_two(b, i_subk(b, n, 1));
@@ -121,24 +110,21 @@ static LLVMValueRef expm1_core(struct cpu_builder *b, LLVMValueRef x)
     return f_add(b, sum, sum);
 }
 
-LLVMValueRef math_expm1(struct cpu_builder *b, LLVMValueRef x)
-{
+LLVMValueRef math_expm1(struct cpu_builder *b, LLVMValueRef x) {
     bool wide = is_double(x);
     LLVMValueRef y = expm1_core(b, clamp_to(b, x, wide ? -50 : -40, wide ? 710 : 89));
     LLVMValueRef tiny = f_cmpk(b, LLVMRealOLT, f_abs(b, x), wide ? 0x1p-54 : 0x1p-25);
     return select_of(b, tiny, f_flush(b, x), y);
 }
 
-LLVMValueRef math_tanh(struct cpu_builder *b, LLVMValueRef x)
-{
+LLVMValueRef math_tanh(struct cpu_builder *b, LLVMValueRef x) {
     LLVMValueRef a = f_abs(b, x), y = f_add(b, a, a);
     y = select_of(b, f_cmpk(b, LLVMRealOGT, y, 60), fk(x, 60), y);
     LLVMValueRef e = expm1_core(b, y);
     return f_copysign(b, f_div(b, e, f_addk(b, e, 2)), x);
 }
 
-LLVMValueRef math_logistic(struct cpu_builder *b, LLVMValueRef x)
-{
+LLVMValueRef math_logistic(struct cpu_builder *b, LLVMValueRef x) {
     LLVMValueRef e = math_exp(b, f_neg(b, x));
     return f_div(b, fk(x, 1), f_addk(b, e, 1));
 }
@@ -146,8 +132,7 @@ LLVMValueRef math_logistic(struct cpu_builder *b, LLVMValueRef x)
 /* ---- the logarithm ---- */
 
 /* u = 2^e m with m in [sqrt(1/2), sqrt(2)); for positive normal numbers. Returns m. */
-static LLVMValueRef split_exponent(struct cpu_builder *b, LLVMValueRef u, LLVMValueRef *e)
-{
+static LLVMValueRef split_exponent(struct cpu_builder *b, LLVMValueRef u, LLVMValueRef *e) {
     bool wide = is_double(u);
     LLVMValueRef bits = bits_of(b, u);
     LLVMValueRef above = i_subk(b, bits, wide ? 0x3fe6a09e667f3bcd : 0x3f3504f3);
@@ -156,16 +141,14 @@ static LLVMValueRef split_exponent(struct cpu_builder *b, LLVMValueRef u, LLVMVa
 }
 
 /* Exponents as floats. Of 64 bits by way of 32: vector units lack the direct conversion. */
-static LLVMValueRef exponent_to_float(struct cpu_builder *b, LLVMValueRef e, LLVMValueRef like)
-{
+static LLVMValueRef exponent_to_float(struct cpu_builder *b, LLVMValueRef e, LLVMValueRef like) {
     if (LLVMGetIntTypeWidth(LLVMTypeOf(e)) == 64)
         e = LLVMBuildTrunc(b->builder, e, int_type(b, 32), "");
     return LLVMBuildSIToFP(b->builder, e, LLVMTypeOf(like), "");
 }
 
 /* log(1 + f) + e ln 2. */
-static LLVMValueRef log_core(struct cpu_builder *b, LLVMValueRef f, LLVMValueRef e)
-{
+static LLVMValueRef log_core(struct cpu_builder *b, LLVMValueRef f, LLVMValueRef e) {
     LLVMValueRef square = f_mul(b, f, f);
     if (!is_double(f)) {
         LLVMValueRef p = POLY(b, f, 0.333333105, -0.249999866, 0.200022265, -0.166692495,
@@ -185,29 +168,26 @@ static LLVMValueRef log_core(struct cpu_builder *b, LLVMValueRef f, LLVMValueRef
 }
 
 /* The corners of log(u): 0, negative, infinite and NaN. */
-static LLVMValueRef log_corners(struct cpu_builder *b, LLVMValueRef u, LLVMValueRef y)
-{
+static LLVMValueRef log_corners(struct cpu_builder *b, LLVMValueRef u, LLVMValueRef y) {
     y = select_of(b, f_cmpk(b, LLVMRealOEQ, u, INFINITY), u, y);
     y = select_of(b, f_cmpk(b, LLVMRealOEQ, u, 0), fk(u, -INFINITY), y);
     y = select_of(b, f_cmpk(b, LLVMRealOLT, u, 0), fk(u, NAN), y);
     return select_of(b, f_is_nan(b, u), u, y);
 }
 
-LLVMValueRef math_log(struct cpu_builder *b, LLVMValueRef x)
-{
+LLVMValueRef math_log(struct cpu_builder *b, LLVMValueRef x) {
     LLVMValueRef e, m = split_exponent(b, x, &e);
     LLVMValueRef y = log_core(b, f_addk(b, m, -1), exponent_to_float(b, e, x));
     return log_corners(b, x, y);
 }
 
-LLVMValueRef math_log1p(struct cpu_builder *b, LLVMValueRef x)
-{
+LLVMValueRef math_log1p(struct cpu_builder *b, LLVMValueRef x) {
     bool wide = is_double(x);
     LLVMValueRef u = f_addk(b, x, 1), e, m = split_exponent(b, u, &e);
     /* What the sum 1 + x lost, exactly, brought to the scale of m. */
     LLVMValueRef big = f_cmpk(b, LLVMRealOGE, x, 1);
-    LLVMValueRef lost = select_of(b, big, f_sub(b, fk(x, 1), f_sub(b, u, x)),
-                                  f_sub(b, x, f_addk(b, u, -1)));
+    LLVMValueRef lost =
+        select_of(b, big, f_sub(b, fk(x, 1), f_sub(b, u, x)), f_sub(b, x, f_addk(b, u, -1)));
     LLVMValueRef scale = power_of_two(b, i_sub(b, ik(e, 0), e));
     LLVMValueRef huge = f_cmpk(b, LLVMRealOGE, x, wide ? 0x1p60 : 0x1p30);
     lost = select_of(b, huge, fk(x, 0), f_mul(b, lost, scale));
@@ -219,15 +199,12 @@ LLVMValueRef math_log1p(struct cpu_builder *b, LLVMValueRef x)
 
 /* ---- roots and the error function ---- */
 
-LLVMValueRef math_rsqrt(struct cpu_builder *b, LLVMValueRef x)
-{
+LLVMValueRef math_rsqrt(struct cpu_builder *b, LLVMValueRef x) {
     return f_div(b, fk(x, 1), f_sqrt(b, x));
 }
 
-LLVMValueRef math_erf(struct cpu_builder *b, LLVMValueRef x)
-{
-    if (is_double(x))
-        return emit_libm(b, "erf", 1, &x);
+LLVMValueRef math_erf(struct cpu_builder *b, LLVMValueRef x) {
+    if (is_double(x)) return emit_libm(b, "erf", 1, &x);
     LLVMValueRef a = f_abs(b, x), z = f_mul(b, x, x);
     /* Below 1 a series in x^2; above, 1 - e^-p(x), where the error of e^ hardly shows. */
     LLVMValueRef p = POLY(b, z, 0x1.06eba8214db68p-3, -0.376126379, 0.112837844, -0.0268655177,

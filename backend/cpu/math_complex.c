@@ -10,97 +10,83 @@ struct complex_value {
     bool narrow; /* the parts come from floats: float sines are exact enough */
 };
 
-static struct complex_value make(LLVMValueRef re, LLVMValueRef im, bool narrow)
-{
+static struct complex_value make(LLVMValueRef re, LLVMValueRef im, bool narrow) {
     return (struct complex_value){re, im, narrow};
 }
 
-static struct complex_value take_apart(struct cpu_builder *b, LLVMValueRef pair)
-{
+static struct complex_value take_apart(struct cpu_builder *b, LLVMValueRef pair) {
     LLVMValueRef re = LLVMBuildExtractValue(b->builder, pair, 0, "");
     LLVMValueRef im = LLVMBuildExtractValue(b->builder, pair, 1, "");
     return make(re, im, !is_double(re));
 }
 
 static LLVMValueRef put_together(struct cpu_builder *b, enum element_type type,
-                                 struct complex_value z)
-{
-    if (type == TYPE_C64)
-        z = make(to_float(b, z.re), to_float(b, z.im), true);
+                                 struct complex_value z) {
+    if (type == TYPE_C64) z = make(to_float(b, z.re), to_float(b, z.im), true);
     LLVMValueRef pair = LLVMGetUndef(cpu_value_type(b, type));
     pair = LLVMBuildInsertValue(b->builder, pair, z.re, 0, "");
     return LLVMBuildInsertValue(b->builder, pair, z.im, 1, "");
 }
 
-static struct complex_value widen(struct cpu_builder *b, struct complex_value z)
-{
+static struct complex_value widen(struct cpu_builder *b, struct complex_value z) {
     return make(to_double(b, z.re), to_double(b, z.im), z.narrow);
 }
 
 static struct complex_value choose(struct cpu_builder *b, LLVMValueRef condition,
-                                   struct complex_value yes, struct complex_value no)
-{
+                                   struct complex_value yes, struct complex_value no) {
     return make(select_of(b, condition, yes.re, no.re), select_of(b, condition, yes.im, no.im),
                 no.narrow);
 }
 
 /* A function of a double whose argument and result matter to float precision only, if `narrow`. */
 static LLVMValueRef trig(struct cpu_builder *b, math_function *function, LLVMValueRef x,
-                         bool narrow)
-{
+                         bool narrow) {
     return narrow ? to_double(b, function(b, to_float(b, x))) : function(b, x);
 }
 
 /* ---- arithmetic ---- */
 
 static struct complex_value add(struct cpu_builder *b, struct complex_value x,
-                                struct complex_value y)
-{
+                                struct complex_value y) {
     return make(f_add(b, x.re, y.re), f_add(b, x.im, y.im), x.narrow);
 }
 
-static struct complex_value negate(struct cpu_builder *b, struct complex_value z)
-{
+static struct complex_value negate(struct cpu_builder *b, struct complex_value z) {
     return make(f_neg(b, z.re), f_neg(b, z.im), z.narrow);
 }
 
 static struct complex_value multiply(struct cpu_builder *b, struct complex_value x,
-                                     struct complex_value y)
-{
+                                     struct complex_value y) {
     return make(f_sub(b, f_mul(b, x.re, y.re), f_mul(b, x.im, y.im)),
                 f_add(b, f_mul(b, x.re, y.im), f_mul(b, x.im, y.re)), x.narrow);
 }
 
-static struct complex_value plus(struct cpu_builder *b, struct complex_value z, double k)
-{
+static struct complex_value plus(struct cpu_builder *b, struct complex_value z, double k) {
     return make(f_addk(b, z.re, k), z.im, z.narrow);
 }
 
-static struct complex_value times_i(struct cpu_builder *b, struct complex_value z)
-{
+static struct complex_value times_i(struct cpu_builder *b, struct complex_value z) {
     return make(f_neg(b, z.im), z.re, z.narrow);
 }
 
-static struct complex_value times_minus_i(struct cpu_builder *b, struct complex_value z)
-{
+static struct complex_value times_minus_i(struct cpu_builder *b, struct complex_value z) {
     return make(z.im, f_neg(b, z.re), z.narrow);
 }
 
 /* Scaled by the divisor's larger part. Something by zero is infinite, by infinity zero. */
 static struct complex_value divide(struct cpu_builder *b, struct complex_value x,
-                                   struct complex_value y)
-{
+                                   struct complex_value y) {
     LLVMValueRef ar = f_abs(b, y.re), ai = f_abs(b, y.im);
     LLVMValueRef scale = select_of(b, f_cmp(b, LLVMRealOGT, ai, ar), ai, ar);
     LLVMValueRef r = f_div(b, y.re, scale), i = f_div(b, y.im, scale);
     LLVMValueRef size = f_add(b, f_mul(b, r, r), f_mul(b, i, i));
     LLVMValueRef re = f_add(b, f_mul(b, x.re, r), f_mul(b, x.im, i));
     LLVMValueRef im = f_sub(b, f_mul(b, x.im, r), f_mul(b, x.re, i));
-    struct complex_value q = make(f_div(b, f_div(b, re, size), scale),
-                                  f_div(b, f_div(b, im, size), scale), x.narrow);
+    struct complex_value q =
+        make(f_div(b, f_div(b, re, size), scale), f_div(b, f_div(b, im, size), scale), x.narrow);
     LLVMValueRef infinity = f_copysign(b, fk(y.re, INFINITY), y.re);
-    struct complex_value by_zero = make(f_mul(b, infinity, x.re), f_mul(b, infinity, x.im),
-                                        x.narrow);
+    struct complex_value by_zero =
+        make(f_mul(b, infinity, x.re), f_mul(b, infinity, x.im), x.narrow);
     q = choose(b, f_cmpk(b, LLVMRealOEQ, scale, 0), by_zero, q);
     LLVMValueRef one = fk(scale, 1), zero = fk(scale, 0);
     r = f_copysign(b, select_of(b, f_cmpk(b, LLVMRealOEQ, ar, INFINITY), one, zero), y.re);
@@ -108,20 +94,18 @@ static struct complex_value divide(struct cpu_builder *b, struct complex_value x
     re = f_add(b, f_mul(b, x.re, r), f_mul(b, x.im, i));
     im = f_sub(b, f_mul(b, x.im, r), f_mul(b, x.re, i));
     struct complex_value by_infinity = make(f_mulk(b, re, 0), f_mulk(b, im, 0), x.narrow);
-    LLVMValueRef infinite = i_or(b, f_cmpk(b, LLVMRealOEQ, ar, INFINITY),
-                                 f_cmpk(b, LLVMRealOEQ, ai, INFINITY));
+    LLVMValueRef infinite =
+        i_or(b, f_cmpk(b, LLVMRealOEQ, ar, INFINITY), f_cmpk(b, LLVMRealOEQ, ai, INFINITY));
     return choose(b, infinite, by_infinity, q);
 }
 
-static struct complex_value reciprocal(struct cpu_builder *b, struct complex_value z)
-{
+static struct complex_value reciprocal(struct cpu_builder *b, struct complex_value z) {
     return divide(b, make(fk(z.re, 1), fk(z.re, 0), z.narrow), z);
 }
 
 /* ---- exponential, logarithm, root ---- */
 
-static struct complex_value exponential(struct cpu_builder *b, struct complex_value z)
-{
+static struct complex_value exponential(struct cpu_builder *b, struct complex_value z) {
     LLVMValueRef half = math_exp_scaled(b, z.re, -1);
     LLVMValueRef re = f_mul(b, half, trig(b, math_cos, z.im, z.narrow));
     LLVMValueRef im = f_mul(b, half, trig(b, math_sin, z.im, z.narrow));
@@ -133,8 +117,7 @@ static struct complex_value exponential(struct cpu_builder *b, struct complex_va
     return choose(b, vanishes, zero, make(re, im, z.narrow));
 }
 
-static struct complex_value exponential_minus_one(struct cpu_builder *b, struct complex_value z)
-{
+static struct complex_value exponential_minus_one(struct cpu_builder *b, struct complex_value z) {
     LLVMValueRef c = trig(b, math_cos, z.im, z.narrow);
     LLVMValueRef s = trig(b, math_sin, f_mulk(b, z.im, 0.5), z.narrow);
     LLVMValueRef re = f_mul(b, math_expm1(b, z.re), c);
@@ -142,22 +125,19 @@ static struct complex_value exponential_minus_one(struct cpu_builder *b, struct 
     return make(re, exponential(b, z).im, z.narrow);
 }
 
-static struct complex_value logarithm(struct cpu_builder *b, struct complex_value z)
-{
+static struct complex_value logarithm(struct cpu_builder *b, struct complex_value z) {
     LLVMValueRef ax = f_abs(b, z.re), ay = f_abs(b, z.im);
     LLVMValueRef swap = f_cmp(b, LLVMRealOGT, ay, ax);
     LLVMValueRef big = select_of(b, swap, ay, ax), small = select_of(b, swap, ax, ay);
     /* Near the unit circle from |z|^2 - 1, which does not cancel so badly. */
-    LLVMValueRef excess = f_fma(b, small, small,
-                                f_mul(b, f_addk(b, big, -1), f_addk(b, big, 1)));
+    LLVMValueRef excess = f_fma(b, small, small, f_mul(b, f_addk(b, big, -1), f_addk(b, big, 1)));
     LLVMValueRef near = i_and(b, f_cmpk(b, LLVMRealOGT, big, 0.5), f_cmpk(b, LLVMRealOLT, big, 2));
     LLVMValueRef re = select_of(b, near, f_mulk(b, math_log1p(b, excess), 0.5),
                                 math_log(b, math_hypot(b, z.re, z.im)));
     return make(re, math_atan2(b, z.im, z.re), z.narrow);
 }
 
-static struct complex_value logarithm_plus_one(struct cpu_builder *b, struct complex_value z)
-{
+static struct complex_value logarithm_plus_one(struct cpu_builder *b, struct complex_value z) {
     LLVMValueRef near = i_and(b, f_cmpk(b, LLVMRealOLT, f_abs(b, z.re), 0.5),
                               f_cmpk(b, LLVMRealOLT, f_abs(b, z.im), 0.5));
     LLVMValueRef excess = f_fma(b, z.im, z.im, f_mul(b, z.re, f_addk(b, z.re, 2)));
@@ -166,8 +146,7 @@ static struct complex_value logarithm_plus_one(struct cpu_builder *b, struct com
                 z.narrow);
 }
 
-static struct complex_value square_root(struct cpu_builder *b, struct complex_value z)
-{
+static struct complex_value square_root(struct cpu_builder *b, struct complex_value z) {
     LLVMValueRef size = math_hypot(b, z.re, z.im);
     LLVMValueRef t = f_sqrt(b, f_mulk(b, f_add(b, size, f_abs(b, z.re)), 0.5));
     LLVMValueRef other = f_div(b, f_abs(b, z.im), f_add(b, t, t));
@@ -180,14 +159,12 @@ static struct complex_value square_root(struct cpu_builder *b, struct complex_va
     return choose(b, tall, make(fk(t, INFINITY), z.im, z.narrow), make(re, im, z.narrow));
 }
 
-static LLVMValueRef is_zero(struct cpu_builder *b, struct complex_value z)
-{
+static LLVMValueRef is_zero(struct cpu_builder *b, struct complex_value z) {
     return i_and(b, f_cmpk(b, LLVMRealOEQ, z.re, 0), f_cmpk(b, LLVMRealOEQ, z.im, 0));
 }
 
 static struct complex_value power(struct cpu_builder *b, struct complex_value x,
-                                  struct complex_value y)
-{
+                                  struct complex_value y) {
     LLVMValueRef zero = fk(x.re, 0), one = fk(x.re, 1);
     struct complex_value power_log = multiply(b, y, logarithm(b, x));
     power_log.narrow = false; /* the angle may be large: a float would lose it */
@@ -197,41 +174,35 @@ static struct complex_value power(struct cpu_builder *b, struct complex_value x,
     return choose(b, is_zero(b, y), make(one, zero, x.narrow), p);
 }
 
-static struct complex_value cube_root(struct cpu_builder *b, struct complex_value z)
-{
+static struct complex_value cube_root(struct cpu_builder *b, struct complex_value z) {
     struct complex_value third = make(fk(z.re, 1.0 / 3), fk(z.re, 0), z.narrow);
     return power(b, z, third);
 }
 
 /* ---- trigonometric and hyperbolic ---- */
 
-static struct complex_value hyperbolic_sine(struct cpu_builder *b, struct complex_value z)
-{
+static struct complex_value hyperbolic_sine(struct cpu_builder *b, struct complex_value z) {
     return make(f_mul(b, math_sinh(b, z.re), trig(b, math_cos, z.im, z.narrow)),
                 f_mul(b, math_cosh(b, z.re), trig(b, math_sin, z.im, z.narrow)), z.narrow);
 }
 
-static struct complex_value hyperbolic_cosine(struct cpu_builder *b, struct complex_value z)
-{
+static struct complex_value hyperbolic_cosine(struct cpu_builder *b, struct complex_value z) {
     return make(f_mul(b, math_cosh(b, z.re), trig(b, math_cos, z.im, z.narrow)),
                 f_mul(b, math_sinh(b, z.re), trig(b, math_sin, z.im, z.narrow)), z.narrow);
 }
 
-static struct complex_value hyperbolic_tangent(struct cpu_builder *b, struct complex_value z)
-{
+static struct complex_value hyperbolic_tangent(struct cpu_builder *b, struct complex_value z) {
     LLVMValueRef t = trig(b, math_tan, z.im, z.narrow), s = math_sinh(b, z.re);
     LLVMValueRef beta = f_fma(b, t, t, fk(t, 1)), rho = f_sqrt(b, f_fma(b, s, s, fk(t, 1)));
     LLVMValueRef below = f_fma(b, f_mul(b, beta, s), s, fk(t, 1));
-    struct complex_value y = make(f_div(b, f_mul(b, f_mul(b, beta, rho), s), below),
-                                  f_div(b, t, below), z.narrow);
+    struct complex_value y =
+        make(f_div(b, f_mul(b, f_mul(b, beta, rho), s), below), f_div(b, t, below), z.narrow);
     LLVMValueRef far = f_cmpk(b, LLVMRealOGT, f_abs(b, z.re), 40);
     LLVMValueRef one = f_copysign(b, fk(t, 1), z.re), zero = f_copysign(b, fk(t, 0), t);
     return choose(b, far, make(one, zero, z.narrow), y);
 }
 
-static struct complex_value inverse_hyperbolic_sine(struct cpu_builder *b,
-                                                    struct complex_value z)
-{
+static struct complex_value inverse_hyperbolic_sine(struct cpu_builder *b, struct complex_value z) {
     struct complex_value root = square_root(b, plus(b, multiply(b, z, z), 1));
     /* Odd: on the right half, where the sum does not cancel. */
     LLVMValueRef left = i_cmpk(b, LLVMIntSLT, bits_of(b, z.re), 0);
@@ -241,43 +212,37 @@ static struct complex_value inverse_hyperbolic_sine(struct cpu_builder *b,
 }
 
 static struct complex_value inverse_hyperbolic_cosine(struct cpu_builder *b,
-                                                      struct complex_value z)
-{
-    struct complex_value root = multiply(b, square_root(b, plus(b, z, 1)),
-                                         square_root(b, plus(b, z, -1)));
+                                                      struct complex_value z) {
+    struct complex_value root =
+        multiply(b, square_root(b, plus(b, z, 1)), square_root(b, plus(b, z, -1)));
     return logarithm(b, add(b, z, root));
 }
 
 static struct complex_value inverse_hyperbolic_tangent(struct cpu_builder *b,
-                                                       struct complex_value z)
-{
-    struct complex_value y = add(b, logarithm_plus_one(b, z),
-                                 negate(b, logarithm_plus_one(b, negate(b, z))));
+                                                       struct complex_value z) {
+    struct complex_value y =
+        add(b, logarithm_plus_one(b, z), negate(b, logarithm_plus_one(b, negate(b, z))));
     return make(f_mulk(b, y.re, 0.5), f_mulk(b, y.im, 0.5), z.narrow);
 }
 
-static struct complex_value inverse_sine(struct cpu_builder *b, struct complex_value z)
-{
+static struct complex_value inverse_sine(struct cpu_builder *b, struct complex_value z) {
     return times_minus_i(b, inverse_hyperbolic_sine(b, times_i(b, z)));
 }
 
-static struct complex_value inverse_cosine(struct cpu_builder *b, struct complex_value z)
-{
+static struct complex_value inverse_cosine(struct cpu_builder *b, struct complex_value z) {
     struct complex_value y = negate(b, inverse_sine(b, z));
     return plus(b, y, 0x1.921fb54442d18p0);
 }
 
 /* -i log((x + i y) / sqrt(x^2 + y^2)) */
 static struct complex_value angle(struct cpu_builder *b, struct complex_value y,
-                                  struct complex_value x)
-{
+                                  struct complex_value x) {
     struct complex_value size = square_root(b, add(b, multiply(b, x, x), multiply(b, y, y)));
     struct complex_value unit = divide(b, add(b, x, times_i(b, y)), size);
     return times_minus_i(b, logarithm(b, unit));
 }
 
-static struct complex_value direction(struct cpu_builder *b, struct complex_value z)
-{
+static struct complex_value direction(struct cpu_builder *b, struct complex_value z) {
     LLVMValueRef size = math_hypot(b, z.re, z.im);
     struct complex_value unit = make(f_div(b, z.re, size), f_div(b, z.im, size), z.narrow);
     return choose(b, f_cmpk(b, LLVMRealUEQ, size, 0), z, unit);
@@ -286,8 +251,7 @@ static struct complex_value direction(struct cpu_builder *b, struct complex_valu
 /* ---- dispatch ---- */
 
 static struct complex_value in_double(struct cpu_builder *b, enum hlo_opcode opcode,
-                                      struct complex_value z, struct complex_value w)
-{
+                                      struct complex_value z, struct complex_value w) {
     switch (opcode) {
     case OP_DIVIDE: return divide(b, z, w);
     case OP_POWER: return power(b, z, w);
@@ -317,8 +281,7 @@ static struct complex_value in_double(struct cpu_builder *b, enum hlo_opcode opc
 }
 
 LLVMValueRef math_complex(struct cpu_builder *b, const struct hlo_instr *instr,
-                          const LLVMValueRef *operands)
-{
+                          const LLVMValueRef *operands) {
     enum element_type type = instr->shape->type;
     struct complex_value z, w;
     if (instr->opcode == OP_COMPLEX)

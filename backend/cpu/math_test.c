@@ -37,8 +37,7 @@ struct lone_instr {
 };
 
 static void lone_init(struct lone_instr *l, enum hlo_opcode opcode, enum element_type out, int n,
-                      const enum element_type *in)
-{
+                      const enum element_type *in) {
     memset(l, 0, sizeof *l);
     for (int i = 0; i < n; i++) {
         l->shapes[i].type = in[i];
@@ -46,24 +45,24 @@ static void lone_init(struct lone_instr *l, enum hlo_opcode opcode, enum element
         l->list[i] = &l->operands[i];
     }
     l->shapes[3].type = out;
-    l->instr = (struct hlo_instr){.opcode = opcode, .shape = &l->shapes[3], .noperands = n,
-                                  .operands = l->list, .attrs = l->attrs};
+    l->instr = (struct hlo_instr){.opcode = opcode,
+                                  .shape = &l->shapes[3],
+                                  .noperands = n,
+                                  .operands = l->list,
+                                  .attrs = l->attrs};
 }
 
-static void lone_attr(struct lone_instr *l, enum attr_key key, int64_t value)
-{
+static void lone_attr(struct lone_instr *l, enum attr_key key, int64_t value) {
     l->attrs[l->instr.nattrs++] = (struct hlo_attr){.key = key, .i = value};
 }
 
 static LLVMValueRef element_at(struct cpu_builder *b, enum element_type type, LLVMValueRef base,
-                               LLVMValueRef index)
-{
+                               LLVMValueRef index) {
     return LLVMBuildGEP2(b->builder, cpu_memory_type(b, type), base, &index, 1, "");
 }
 
 /* for (i = 0; i < n; i++) out[i] = op(a[i], b[i], c[i]) */
-static void emit_loop(struct cpu_builder *b, LLVMValueRef function, const struct hlo_instr *instr)
-{
+static void emit_loop(struct cpu_builder *b, LLVMValueRef function, const struct hlo_instr *instr) {
     LLVMBasicBlockRef entry = LLVMAppendBasicBlockInContext(b->context, function, "");
     LLVMBasicBlockRef loop = LLVMAppendBasicBlockInContext(b->context, function, "loop");
     LLVMBasicBlockRef done = LLVMAppendBasicBlockInContext(b->context, function, "done");
@@ -89,8 +88,7 @@ static void emit_loop(struct cpu_builder *b, LLVMValueRef function, const struct
     LLVMBuildRetVoid(b->builder);
 }
 
-static void optimise(LLVMModuleRef module, const char *passes)
-{
+static void optimise(LLVMModuleRef module, const char *passes) {
     char *triple = LLVMGetDefaultTargetTriple(), *cpu = LLVMGetHostCPUName();
     char *features = LLVMGetHostCPUFeatures(), *why = NULL;
     LLVMTargetRef target;
@@ -101,8 +99,7 @@ static void optimise(LLVMModuleRef module, const char *passes)
     LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
     LLVMErrorRef error = LLVMRunPasses(module, passes, machine, options);
     assert_null(error);
-    if (getenv("MATH_TEST_DUMP"))
-        LLVMDumpModule(module);
+    if (getenv("MATH_TEST_DUMP")) LLVMDumpModule(module);
     LLVMDisposePassBuilderOptions(options);
     LLVMDisposeTargetMachine(machine);
     LLVMDisposeMessage(triple);
@@ -111,8 +108,7 @@ static void optimise(LLVMModuleRef module, const char *passes)
 }
 
 static void kernel_compile(struct kernel *kernel, const struct hlo_instr *instr,
-                           const char *passes)
-{
+                           const char *passes) {
     LLVMOrcThreadSafeContextRef shared = LLVMOrcCreateNewThreadSafeContext();
     LLVMContextRef context = LLVMOrcThreadSafeContextGetContext(shared);
     struct cpu_builder b = {.context = context,
@@ -147,15 +143,13 @@ static void kernel_compile(struct kernel *kernel, const struct hlo_instr *instr,
     LLVMOrcDisposeThreadSafeContext(shared);
     LLVMOrcExecutorAddress address;
     LLVMErrorRef error = LLVMOrcLLJITLookup(kernel->jit, &address, "kernel");
-    if (error)
-        fail_msg("%s: %s", opcode_name(instr->opcode), LLVMGetErrorMessage(error));
+    if (error) fail_msg("%s: %s", opcode_name(instr->opcode), LLVMGetErrorMessage(error));
     kernel->run = (kernel_function *)(uintptr_t)address;
 }
 
 /* Runs with subnormals flushed, as compiled programs do. */
 static void kernel_run(const struct kernel *kernel, const void *a, const void *b, const void *c,
-                       void *out, int64_t n)
-{
+                       void *out, int64_t n) {
 #if defined(__x86_64__)
     unsigned before = _mm_getcsr();
     _mm_setcsr(before | 0x8040);
@@ -166,9 +160,8 @@ static void kernel_run(const struct kernel *kernel, const void *a, const void *b
 #endif
 }
 
-static void compile_and_run(struct lone_instr *l, const char *passes, const void *a,
-                            const void *b, const void *c, void *out, int64_t n)
-{
+static void compile_and_run(struct lone_instr *l, const char *passes, const void *a, const void *b,
+                            const void *c, void *out, int64_t n) {
     struct kernel kernel;
     kernel_compile(&kernel, &l->instr, passes);
     kernel_run(&kernel, a, b, c, out, n);
@@ -180,8 +173,7 @@ static void compile_and_run(struct lone_instr *l, const char *passes, const void
 enum { PER_EXPONENT = 2000, SAMPLES = 256 * 2 * PER_EXPONENT };
 
 /* Every exponent and both signs, the significands pseudo-random, and all corners of it. */
-static void sample_floats(float *x)
-{
+static void sample_floats(float *x) {
     uint32_t state = 12345, n = 0;
     for (uint32_t top = 0; top < 512; top++)
         for (int k = 0; k < PER_EXPONENT; k++) {
@@ -192,36 +184,31 @@ static void sample_floats(float *x)
         }
 }
 
-static float flushed(float x)
-{
+static float flushed(float x) {
     return fabsf(x) < FLT_MIN ? copysignf(0, x) : x;
 }
 
 /* The error in units of the last place; a large number where a special value is wrong. */
-static double error_in_ulp(float got, double want)
-{
+static double error_in_ulp(float got, double want) {
     float rounded = (float)want;
-    if (isnan(want))
-        return isnan(got) ? 0 : 1e9;
+    if (isnan(want)) return isnan(got) ? 0 : 1e9;
     if (isinf(rounded))
-        return got == rounded ? 0
-               : fabsf(got) > 0x1.fffffcp127f && !signbit(got) == !signbit(rounded) ? 1 : 1e9;
+        return got == rounded                                                       ? 0
+               : fabsf(got) > 0x1.fffffcp127f && !signbit(got) == !signbit(rounded) ? 1
+                                                                                    : 1e9;
     if (fabs(want) < FLT_MIN)
         return fabsf(got) <= FLT_MIN && !signbit(got) == !signbit(want) ? 0 : 1e9;
-    if (got == 0)
-        return fabs(want) < FLT_MIN * 1.0001 ? 0 : 1e9;
+    if (got == 0) return fabs(want) < FLT_MIN * 1.0001 ? 0 : 1e9;
     int exponent;
     frexp(want, &exponent);
     return fabs((double)got - want) / ldexp(1, exponent - 24);
 }
 
-static double logistic(double x)
-{
+static double logistic(double x) {
     return 1 / (1 + exp(-x));
 }
 
-static double rsqrt(double x)
-{
+static double rsqrt(double x) {
     return 1 / sqrt(x);
 }
 
@@ -232,22 +219,33 @@ struct unary_case {
 };
 
 static const struct unary_case unary_cases[] = {
-    {OP_EXPONENTIAL, exp, 2},   {OP_EXPONENTIAL_MINUS_ONE, expm1, 2},
-    {OP_LOG, log, 2},           {OP_LOG_PLUS_ONE, log1p, 2},
-    {OP_TANH, tanh, 2.5},       {OP_LOGISTIC, logistic, 2.5},
-    {OP_SINE, sin, 2},          {OP_COSINE, cos, 2},
-    {OP_TAN, tan, 1},           {OP_ASIN, asin, 1},
-    {OP_ACOS, acos, 1},         {OP_SINH, sinh, 1},
-    {OP_COSH, cosh, 1},         {OP_ASINH, asinh, 1},
-    {OP_ACOSH, acosh, 1},       {OP_ATANH, atanh, 1},
-    {OP_ERF, erf, 2},           {OP_CBRT, cbrt, 1},
-    {OP_SQRT, sqrt, 1},         {OP_RSQRT, rsqrt, 2},
-    {OP_FLOOR, floor, 0},       {OP_CEIL, ceil, 0},
-    {OP_ROUND_NEAREST_AFZ, round, 0}, {OP_ROUND_NEAREST_EVEN, nearbyint, 0},
+    {OP_EXPONENTIAL, exp, 2},
+    {OP_EXPONENTIAL_MINUS_ONE, expm1, 2},
+    {OP_LOG, log, 2},
+    {OP_LOG_PLUS_ONE, log1p, 2},
+    {OP_TANH, tanh, 2.5},
+    {OP_LOGISTIC, logistic, 2.5},
+    {OP_SINE, sin, 2},
+    {OP_COSINE, cos, 2},
+    {OP_TAN, tan, 1},
+    {OP_ASIN, asin, 1},
+    {OP_ACOS, acos, 1},
+    {OP_SINH, sinh, 1},
+    {OP_COSH, cosh, 1},
+    {OP_ASINH, asinh, 1},
+    {OP_ACOSH, acosh, 1},
+    {OP_ATANH, atanh, 1},
+    {OP_ERF, erf, 2},
+    {OP_CBRT, cbrt, 1},
+    {OP_SQRT, sqrt, 1},
+    {OP_RSQRT, rsqrt, 2},
+    {OP_FLOOR, floor, 0},
+    {OP_CEIL, ceil, 0},
+    {OP_ROUND_NEAREST_AFZ, round, 0},
+    {OP_ROUND_NEAREST_EVEN, nearbyint, 0},
 };
 
-static void test_unary_f32(void **state)
-{
+static void test_unary_f32(void **state) {
     float *x = malloc(SAMPLES * sizeof *x), *y = malloc(SAMPLES * sizeof *y);
     int bad = 0;
     (void)state;
@@ -260,8 +258,7 @@ static void test_unary_f32(void **state)
         compile_and_run(&l, "default<O2>", x, x, x, y, SAMPLES);
         for (int i = 0; i < SAMPLES; i++) {
             double error = error_in_ulp(y[i], test->reference(flushed(x[i])));
-            if (error > worst)
-                worst = error, at = x[i], got = y[i];
+            if (error > worst) worst = error, at = x[i], got = y[i];
         }
         print_message("%-22s %8.3f ulp at %.9g (%.9g)\n", opcode_name(test->opcode), worst, at,
                       got);
@@ -272,11 +269,9 @@ static void test_unary_f32(void **state)
     assert_int_equal(bad, 0);
 }
 
-static double error_in_ulp_f64(double got, long double want)
-{
+static double error_in_ulp_f64(double got, long double want) {
     int exponent;
-    if (isnan(want))
-        return isnan(got) ? 0 : 1e9;
+    if (isnan(want)) return isnan(got) ? 0 : 1e9;
     if (isinf((double)want))
         return got == (double)want ? 0 : fabs(got) > 0x1.fffffffffffp1023 ? 1 : 1e9;
     if (fabsl(want) < DBL_MIN * 1.0001L)
@@ -285,8 +280,7 @@ static double error_in_ulp_f64(double got, long double want)
     return (double)(fabsl(got - want) / ldexpl(1, exponent - 53));
 }
 
-static long double logistic_l(long double x)
-{
+static long double logistic_l(long double x) {
     return 1 / (1 + expl(-x));
 }
 
@@ -295,19 +289,18 @@ static const struct {
     long double (*reference)(long double);
     double allowed;
 } wide_cases[] = {
-    {OP_EXPONENTIAL, expl, 2},   {OP_EXPONENTIAL_MINUS_ONE, expm1l, 2},
-    {OP_LOG, logl, 2},           {OP_LOG_PLUS_ONE, log1pl, 2},
-    {OP_TANH, tanhl, 3},         {OP_LOGISTIC, logistic_l, 2},
-    {OP_SINE, sinl, 1},          {OP_COSINE, cosl, 1},
-    {OP_TAN, tanl, 2},           {OP_ASIN, asinl, 4},
-    {OP_ACOS, acosl, 4},         {OP_SINH, sinhl, 4},
-    {OP_COSH, coshl, 4},         {OP_ASINH, asinhl, 4},
-    {OP_ACOSH, acoshl, 4},       {OP_ATANH, atanhl, 4},
-    {OP_ERF, erfl, 2},           {OP_CBRT, cbrtl, 2},
+    {OP_EXPONENTIAL, expl, 2}, {OP_EXPONENTIAL_MINUS_ONE, expm1l, 2},
+    {OP_LOG, logl, 2},         {OP_LOG_PLUS_ONE, log1pl, 2},
+    {OP_TANH, tanhl, 3},       {OP_LOGISTIC, logistic_l, 2},
+    {OP_SINE, sinl, 1},        {OP_COSINE, cosl, 1},
+    {OP_TAN, tanl, 2},         {OP_ASIN, asinl, 4},
+    {OP_ACOS, acosl, 4},       {OP_SINH, sinhl, 4},
+    {OP_COSH, coshl, 4},       {OP_ASINH, asinhl, 4},
+    {OP_ACOSH, acoshl, 4},     {OP_ATANH, atanhl, 4},
+    {OP_ERF, erfl, 2},         {OP_CBRT, cbrtl, 2},
 };
 
-static void test_unary_f64(void **state)
-{
+static void test_unary_f64(void **state) {
     enum { N = 2048 * 2 * 24 };
     double *x = malloc(N * sizeof *x), *y = malloc(N * sizeof *y);
     uint64_t random = 99, bits;
@@ -317,8 +310,7 @@ static void test_unary_f64(void **state)
         random = random * 6364136223846793005u + 1442695040888963407u;
         bits = (uint64_t)(i / 24) << 52 | (i % 24 ? random >> 12 : 0);
         /* Half of them in the exponents where functions are interesting. */
-        if (i % 2)
-            bits = (bits & 0x800fffffffffffff) | (uint64_t)(1023 - 30 + random % 42) << 52;
+        if (i % 2) bits = (bits & 0x800fffffffffffff) | (uint64_t)(1023 - 30 + random % 42) << 52;
         memcpy(&x[i], &bits, 8);
         x[i] = fabs(x[i]) < DBL_MIN ? copysign(0, x[i]) : x[i];
     }
@@ -329,8 +321,7 @@ static void test_unary_f64(void **state)
         compile_and_run(&l, "default<O2>", x, x, x, y, N);
         for (int i = 0; i < N; i++) {
             double error = error_in_ulp_f64(y[i], wide_cases[k].reference(x[i]));
-            if (error > worst)
-                worst = error, at = x[i], got = y[i];
+            if (error > worst) worst = error, at = x[i], got = y[i];
         }
         print_message("%-22s %8.3f ulp at %.17g (%.17g)\n", opcode_name(wide_cases[k].opcode),
                       worst, at, got);
@@ -346,13 +337,14 @@ static void test_unary_f64(void **state)
 enum { CORNERS = 36, PAIRS = CORNERS * CORNERS };
 
 /* Bit patterns: special values of the type at both ends, then pseudo-random ones. */
-static void corner_values(enum element_type type, uint8_t *out)
-{
-    static const double floats[] = {
-        0.0, -0.0, 1, -1, 0.5, -0.5, 2, 3, -3, 1.5, -2.5, 7, 100, -100, 448, 464, 1e-3, 65504,
-        1e30, -1e30, 1e-30, 1e-40, 255, 256, -129, INFINITY, -INFINITY, NAN, 2147483648.0, 1e19};
-    static const int64_t ints[] = {0, 1, -1, 2, 3, -3, 7, 8, -8, 15, 31, 32, 63, 64, 127, -128,
-                                   INT16_MIN, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, 5, 6};
+static void corner_values(enum element_type type, uint8_t *out) {
+    static const double floats[] = {0.0,  -0.0,     1,         -1,    0.5,          -0.5,  2,   3,
+                                    -3,   1.5,      -2.5,      7,     100,          -100,  448, 464,
+                                    1e-3, 65504,    1e30,      -1e30, 1e-30,        1e-40, 255, 256,
+                                    -129, INFINITY, -INFINITY, NAN,   2147483648.0, 1e19};
+    static const int64_t ints[] = {
+        0,  1,  -1,  2,    3,         -3,        7,         8,         -8,        15, 31, 32,
+        63, 64, 127, -128, INT16_MIN, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, 5,  6};
     size_t size = (size_t)element_type_size(type);
     enum element_type part = element_type_real_part(type);
     bool complex = element_type_is_complex(type);
@@ -368,47 +360,37 @@ static void corner_values(enum element_type type, uint8_t *out)
                            ? number_encode(part, floats[k])
                            : number_encode(part, (double)(int64_t)random * 0x1p-61);
             else
-                bits = (uint64_t)number_wrap(type, i < 23 ? ints[i]
-                                                          : (int64_t)(random >> (i % 50)));
-            if (type == TYPE_PRED)
-                bits &= 1;
+                bits =
+                    (uint64_t)number_wrap(type, i < 23 ? ints[i] : (int64_t)(random >> (i % 50)));
+            if (type == TYPE_PRED) bits &= 1;
             memcpy(at + (size_t)p * size / 2, &bits, complex ? size / 2 : size);
         }
     }
 }
 
-static double part_at(enum element_type type, const uint8_t *at)
-{
+static double part_at(enum element_type type, const uint8_t *at) {
     uint64_t bits = 0;
     memcpy(&bits, at, (size_t)element_type_size(type));
-    if (element_type_is_float(type))
-        return number_decode(type, bits);
+    if (element_type_is_float(type)) return number_decode(type, bits);
     return type == TYPE_PRED ? (double)bits : (double)number_wrap(type, (int64_t)bits);
 }
 
 static bool parts_agree(enum element_type type, const uint8_t *got, const uint8_t *want,
-                        double scale)
-{
-    if (!memcmp(got, want, (size_t)element_type_size(type)))
-        return true;
-    if (!element_type_is_float(type))
-        return false;
+                        double scale) {
+    if (!memcmp(got, want, (size_t)element_type_size(type))) return true;
+    if (!element_type_is_float(type)) return false;
     double g = part_at(type, got), w = part_at(type, want);
     double step = ldexp(1, -element_type_info(type)->mantissa_bits);
-    if (isnan(w) || isnan(g))
-        return isnan(w) && isnan(g);
-    if (w == 0 && g == 0)
-        return !signbit(w) == !signbit(g);
+    if (isnan(w) || isnan(g)) return isnan(w) && isnan(g);
+    if (w == 0 && g == 0) return !signbit(w) == !signbit(g);
     if (element_type_info(type)->mantissa_bits < 4) /* one step of the code */
         return abs(*got - *want) <= 1;
-    return fabs(g - w) <= 8 * step * fmax(fabs(w), scale) + ldexp(1, -133)
-           || (fabs(g) >= FLT_MAX / 2 && isinf(w) && type != TYPE_F64);
+    return fabs(g - w) <= 8 * step * fmax(fabs(w), scale) + ldexp(1, -133) ||
+           (fabs(g) >= FLT_MAX / 2 && isinf(w) && type != TYPE_F64);
 }
 
-static bool elements_agree(enum element_type type, const uint8_t *got, const uint8_t *want)
-{
-    if (!element_type_is_complex(type))
-        return parts_agree(type, got, want, 0);
+static bool elements_agree(enum element_type type, const uint8_t *got, const uint8_t *want) {
+    if (!element_type_is_complex(type)) return parts_agree(type, got, want, 0);
     enum element_type part = element_type_real_part(type);
     size_t size = (size_t)element_type_size(part);
     double re = part_at(part, want), im = part_at(part, want + size);
@@ -418,8 +400,7 @@ static bool elements_agree(enum element_type type, const uint8_t *got, const uin
     return parts_agree(part, got, want, scale) && parts_agree(part, got + size, want + size, scale);
 }
 
-static int compare_with_evaluator(struct lone_instr *l)
-{
+static int compare_with_evaluator(struct lone_instr *l) {
     static const int strides[3][2] = {{1, 0}, {0, 1}, {1, 1}};
     uint8_t *in[3], corner[CORNERS * 16], *got = calloc(PAIRS, 16), *want = calloc(PAIRS, 16);
     union scalar a[3], y;
@@ -437,16 +418,15 @@ static int compare_with_evaluator(struct lone_instr *l)
             memcpy(in[k] + i * size, corner + at * size, size);
         }
     }
-    compile_and_run(l, "function(early-cse,instcombine<no-verify-fixpoint>)", in[0], in[1],
-                    in[2], got, n > 1 ? PAIRS : CORNERS);
+    compile_and_run(l, "function(early-cse,instcombine<no-verify-fixpoint>)", in[0], in[1], in[2],
+                    got, n > 1 ? PAIRS : CORNERS);
     assert_true(scalar_op_init(&op, &l->instr));
     for (int64_t i = 0; i < (n > 1 ? PAIRS : CORNERS); i++) {
         for (int k = 0; k < n; k++)
             scalar_load(l->shapes[k].type, in[k], i, 1, &a[k]);
         scalar_op_run(&op, 1, &y, &a[0], &a[n > 1 ? 1 : 0], &a[n > 2 ? 2 : 0]);
         scalar_store(out, want, i, 1, &y);
-        if (elements_agree(out, got + (size_t)i * size_out, want + (size_t)i * size_out))
-            continue;
+        if (elements_agree(out, got + (size_t)i * size_out, want + (size_t)i * size_out)) continue;
         if (bad++ < 3)
             print_message("%s %s -> %s: of %.9g and %.9g: %.9g, not %.9g\n",
                           opcode_name(l->instr.opcode), element_type_name(l->shapes[0].type),
@@ -466,8 +446,7 @@ static int compare_with_evaluator(struct lone_instr *l)
     return bad;
 }
 
-static bool takes(enum hlo_opcode opcode, enum element_type type)
-{
+static bool takes(enum hlo_opcode opcode, enum element_type type) {
     bool real = element_type_is_float(type), complex = element_type_is_complex(type);
     if (type == TYPE_F8E8M0FNU) /* its zero code is a subnormal float */
         return false;
@@ -510,18 +489,16 @@ static bool takes(enum hlo_opcode opcode, enum element_type type)
     }
 }
 
-static void test_operations(void **state)
-{
+static void test_operations(void **state) {
     int bad = 0;
     (void)state;
     for (int opcode = OP_ABS; opcode <= OP_CLAMP; opcode++) {
-        if (opcode == OP_COMPLEX || opcode == OP_REAL || opcode == OP_IMAG || opcode == OP_COMPARE
-            || opcode == OP_IS_FINITE)
+        if (opcode == OP_COMPLEX || opcode == OP_REAL || opcode == OP_IMAG ||
+            opcode == OP_COMPARE || opcode == OP_IS_FINITE)
             continue;
         for (int type = TYPE_PRED; type <= TYPE_C128; type++) {
             struct lone_instr l;
-            if (!takes(opcode, type))
-                continue;
+            if (!takes(opcode, type)) continue;
             lone_init(&l, opcode, type, opcode_info(opcode)->least_operands,
                       (enum element_type[]){type, type, type});
             bad += compare_with_evaluator(&l);
@@ -530,23 +507,20 @@ static void test_operations(void **state)
     assert_int_equal(bad, 0);
 }
 
-static void test_conversions(void **state)
-{
+static void test_conversions(void **state) {
     int bad = 0;
     (void)state;
     for (int from = TYPE_PRED; from <= TYPE_C128; from++)
         for (int to = TYPE_PRED; to <= TYPE_C128; to++) {
             struct lone_instr l;
-            if (from == TYPE_F8E8M0FNU || (element_type_is_complex(to) && to != from))
-                continue;
+            if (from == TYPE_F8E8M0FNU || (element_type_is_complex(to) && to != from)) continue;
             lone_init(&l, OP_CONVERT, to, 1, (enum element_type[]){from});
             bad += compare_with_evaluator(&l);
         }
     assert_int_equal(bad, 0);
 }
 
-static void test_comparisons(void **state)
-{
+static void test_comparisons(void **state) {
     int bad = 0;
     (void)state;
     for (int type = TYPE_PRED; type <= TYPE_F64; type++)
@@ -555,15 +529,13 @@ static void test_comparisons(void **state)
                 struct lone_instr l;
                 lone_init(&l, OP_COMPARE, TYPE_PRED, 2, (enum element_type[]){type, type});
                 lone_attr(&l, ATTR_DIRECTION, direction);
-                if (total)
-                    lone_attr(&l, ATTR_COMPARE_TYPE, ENUM_COMPARE_TYPE_TOTALORDER);
+                if (total) lone_attr(&l, ATTR_COMPARE_TYPE, ENUM_COMPARE_TYPE_TOTALORDER);
                 bad += compare_with_evaluator(&l);
             }
     assert_int_equal(bad, 0);
 }
 
-static void test_reduce_precision(void **state)
-{
+static void test_reduce_precision(void **state) {
     static const int widths[][2] = {{5, 10}, {8, 7}, {4, 3}, {5, 2}, {8, 23}, {1, 0}, {11, 52}};
     static const enum element_type types[] = {TYPE_F16, TYPE_BF16, TYPE_F32, TYPE_F64};
     int bad = 0;
@@ -579,12 +551,11 @@ static void test_reduce_precision(void **state)
     assert_int_equal(bad, 0);
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unary_f32),        cmocka_unit_test(test_unary_f64),
-        cmocka_unit_test(test_operations),       cmocka_unit_test(test_conversions),
-        cmocka_unit_test(test_comparisons),      cmocka_unit_test(test_reduce_precision),
+        cmocka_unit_test(test_unary_f32),   cmocka_unit_test(test_unary_f64),
+        cmocka_unit_test(test_operations),  cmocka_unit_test(test_conversions),
+        cmocka_unit_test(test_comparisons), cmocka_unit_test(test_reduce_precision),
     };
     LLVMInitializeNativeTarget();
     LLVMInitializeNativeAsmPrinter();

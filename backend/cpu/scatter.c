@@ -2,8 +2,7 @@
 
 #include "backend/cpu/emit.h"
 
-static bool listed(struct int_list list, int64_t value)
-{
+static bool listed(struct int_list list, int64_t value) {
     for (int i = 0; i < list.count; i++)
         if (list.v[i] == value) return true;
     return false;
@@ -11,8 +10,7 @@ static bool listed(struct int_list list, int64_t value)
 
 /* Where the update at index[] goes, in at[]; returns whether its whole window is in range. */
 static LLVMValueRef place(struct cpu_gen *g, const struct hlo_instr *instr, int n,
-                          const LLVMValueRef *index, LLVMValueRef *at)
-{
+                          const LLVMValueRef *index, LLVMValueRef *at) {
     struct cpu_builder *b = &g->b;
     const struct hlo_instr *indices = instr->operands[n];
     const struct shape *shape = instr->operands[0]->shape;
@@ -41,19 +39,18 @@ static LLVMValueRef place(struct cpu_gen *g, const struct hlo_instr *instr, int 
     for (int i = 0; i < map.count; i++) {
         int d = (int)map.v[i];
         if (vector < indices->shape->rank) which[vector] = gen_i64(g, i);
-        LLVMValueRef start = cpu_emit_convert(b, gen_element(g, indices, which),
-                                              indices->shape->type, TYPE_S64);
+        LLVMValueRef start =
+            cpu_emit_convert(b, gen_element(g, indices, which), indices->shape->type, TYPE_S64);
         inside = i_and(b, inside, i_cmpk(b, LLVMIntSGE, start, 0));
-        inside = i_and(b, inside, i_cmp(b, LLVMIntSLE, start,
-                                        gen_i64(g, shape->dims[d] - sizes[d])));
+        inside =
+            i_and(b, inside, i_cmp(b, LLVMIntSLE, start, gen_i64(g, shape->dims[d] - sizes[d])));
         at[d] = i_add(b, at[d], start);
     }
     return inside;
 }
 
 /* Updates apply in index order; leaves[] already hold the operands. */
-void gen_scatter(struct cpu_gen *g, const struct hlo_instr *instr, LLVMValueRef *leaves)
-{
+void gen_scatter(struct cpu_gen *g, const struct hlo_instr *instr, LLVMValueRef *leaves) {
     LLVMBuilderRef b = g->b.builder;
     int n = (instr->noperands - 1) / 2;
     const struct shape *update = instr->operands[n + 1]->shape;

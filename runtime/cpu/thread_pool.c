@@ -30,16 +30,15 @@ static struct {
     int workers;
     struct job job;
     atomic_bool open;
-    atomic_llong next;     /* first index that nobody has taken */
-    atomic_int announced;  /* workers that may be looking at the job */
+    atomic_llong next;      /* first index that nobody has taken */
+    atomic_int announced;   /* workers that may be looking at the job */
     atomic_uint generation; /* of jobs */
     atomic_int sleepers;
 } pool = {.busy = PTHREAD_MUTEX_INITIALIZER,
           .sleep = PTHREAD_MUTEX_INITIALIZER,
           .wake = PTHREAD_COND_INITIALIZER};
 
-static inline void pause_briefly(void)
-{
+static inline void pause_briefly(void) {
 #if defined(__x86_64__)
     _mm_pause();
 #elif defined(__aarch64__)
@@ -47,8 +46,7 @@ static inline void pause_briefly(void)
 #endif
 }
 
-static uint64_t float_mode_get(void)
-{
+static uint64_t float_mode_get(void) {
 #if defined(__x86_64__)
     return _mm_getcsr();
 #elif defined(__aarch64__)
@@ -60,8 +58,7 @@ static uint64_t float_mode_get(void)
 #endif
 }
 
-static void float_mode_set(uint64_t mode)
-{
+static void float_mode_set(uint64_t mode) {
 #if defined(__x86_64__)
     _mm_setcsr((unsigned)mode);
 #elif defined(__aarch64__)
@@ -71,22 +68,18 @@ static void float_mode_set(uint64_t mode)
 #endif
 }
 
-static void take_tasks(const struct job *job)
-{
+static void take_tasks(const struct job *job) {
     for (;;) {
         int64_t index = atomic_fetch_add(&pool.next, 1);
-        if (index >= job->count)
-            return;
+        if (index >= job->count) return;
         job->task(job->context, index);
     }
 }
 
 /* Returns when the generation is no longer `seen`. */
-static void await_job(unsigned seen)
-{
+static void await_job(unsigned seen) {
     for (int i = 0; i < SPINS; i++) {
-        if (atomic_load_explicit(&pool.generation, memory_order_relaxed) != seen)
-            return;
+        if (atomic_load_explicit(&pool.generation, memory_order_relaxed) != seen) return;
         pause_briefly();
     }
     pthread_mutex_lock(&pool.sleep);
@@ -97,8 +90,7 @@ static void await_job(unsigned seen)
     pthread_mutex_unlock(&pool.sleep);
 }
 
-static void *worker_main(void *argument)
-{
+static void *worker_main(void *argument) {
     int number = (int)(intptr_t)argument;
     unsigned seen = 0;
     for (;;) {
@@ -115,14 +107,11 @@ static void *worker_main(void *argument)
 }
 
 /* Workers take no signals: those are for the program's own threads. */
-static void start_workers(int wanted)
-{
+static void start_workers(int wanted) {
     sigset_t all, before;
     pthread_attr_t attributes;
-    if (wanted > MAX_WORKERS)
-        wanted = MAX_WORKERS;
-    if (pool.workers >= wanted || pthread_attr_init(&attributes))
-        return;
+    if (wanted > MAX_WORKERS) wanted = MAX_WORKERS;
+    if (pool.workers >= wanted || pthread_attr_init(&attributes)) return;
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -136,8 +125,7 @@ static void start_workers(int wanted)
     pthread_attr_destroy(&attributes);
 }
 
-static void open_job(const struct job *job)
-{
+static void open_job(const struct job *job) {
     pool.job = *job;
     atomic_store(&pool.next, 0);
     atomic_store(&pool.open, true);
@@ -149,8 +137,7 @@ static void open_job(const struct job *job)
     }
 }
 
-static void close_job(void)
-{
+static void close_job(void) {
     atomic_store(&pool.open, false);
     for (int i = 0; atomic_load(&pool.announced) > 0; i++) {
         if (i < SPINS)
@@ -160,10 +147,8 @@ static void close_job(void)
     }
 }
 
-void hlocc_rt_parallel(hlocc_rt_task *task, void *context, int64_t count, int threads)
-{
-    if (threads > count)
-        threads = (int)count;
+void hlocc_rt_parallel(hlocc_rt_task *task, void *context, int64_t count, int threads) {
+    if (threads > count) threads = (int)count;
     if (threads <= 1 || pthread_mutex_trylock(&pool.busy)) {
         for (int64_t i = 0; i < count; i++)
             task(context, i);

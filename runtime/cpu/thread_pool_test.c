@@ -18,8 +18,7 @@ struct tally {
     bool nested;
 };
 
-static void count_one(void *context, int64_t index)
-{
+static void count_one(void *context, int64_t index) {
     struct tally *tally = context;
     atomic_fetch_add(&tally->seen[index], 1);
     if (tally->nested && index < 4) {
@@ -30,16 +29,14 @@ static void count_one(void *context, int64_t index)
     }
 }
 
-static void check_tally(int64_t count, int threads, bool nested)
-{
+static void check_tally(int64_t count, int threads, bool nested) {
     struct tally tally = {.nested = nested};
     hlocc_rt_parallel(count_one, &tally, count, threads);
     for (int64_t i = 0; i < COUNT; i++)
         assert_int_equal(tally.seen[i], i < count);
 }
 
-static void test_every_index_once(void **state)
-{
+static void test_every_index_once(void **state) {
     (void)state;
     for (int threads = 0; threads <= 5; threads++)
         for (int round = 0; round < 200; round++)
@@ -47,15 +44,13 @@ static void test_every_index_once(void **state)
     check_tally(0, 4, false);
 }
 
-static void *call_often(void *argument)
-{
+static void *call_often(void *argument) {
     for (int round = 0; round < 300; round++)
         check_tally(50 + round % 50, 1 + round % 4, false);
     return argument;
 }
 
-static void test_callers_at_once(void **state)
-{
+static void test_callers_at_once(void **state) {
     pthread_t threads[3];
     (void)state;
     for (int i = 0; i < 3; i++)
@@ -64,8 +59,7 @@ static void test_callers_at_once(void **state)
         pthread_join(threads[i], NULL);
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_index_once),
         cmocka_unit_test(test_callers_at_once),

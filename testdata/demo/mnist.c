@@ -1,5 +1,6 @@
-/* A program around a compiled network: reads weights and one image from .npy files, calls the object,
- * and compares with the recorded answer. Knows nothing of the compiler but the header it wrote. */
+/* A program around a compiled network: reads weights and one image from .npy files, calls the
+ * object, and compares with the recorded answer. Knows nothing of the compiler but the header it
+ * wrote. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,7 +79,8 @@ int main(int argc, char **argv) {
     int agrees = largest(logits) == largest(recorded) && worst < 1e-3f;
     printf("predicted %d, recorded %d, largest difference %.2g: %s\n", largest(logits),
            largest(recorded), worst, agrees ? "agrees" : "DIFFERS");
-    for (int i = 0; i < INPUTS; i++) free((void *)inputs[i]);
+    for (int i = 0; i < INPUTS; i++)
+        free((void *)inputs[i]);
     free(recorded);
     free(workspace);
     return !agrees;
