@@ -78,7 +78,8 @@ static bool scan_inputs(struct hlo_instr *instr, struct diag *diag, int inputs, 
     return true;
 }
 
-/* The result of element `index`: an output with the scanned dimension put in, or a carry. */
+/* The whole output of which the computation gives `element` a step: with the scanned dimension
+ * put in, or (as written) in place of one of size 1. */
 static const struct shape *scan_result(struct hlo_instr *instr, struct diag *diag,
                                        const struct shape *element, int64_t dim, int64_t length,
                                        const struct shape *written) {
@@ -90,11 +91,12 @@ static const struct shape *scan_result(struct hlo_instr *instr, struct diag *dia
                           "%s gives %s, an array of rank %" PRId64 " or more "
                           "expected",
                           instr->called[0]->name, infer_text(instr, element), dim);
-    bool kept = written && shape_is_array(written) && written->rank == element->rank;
+    bool kept = written && shape_is_array(written) && written->rank == element->rank &&
+                dim < element->rank && element->dims[dim] == 1;
     for (int i = 0; i <= element->rank; i++) {
-        if (i == dim && !(kept && i < element->rank && element->dims[i] != 1))
+        if (i == dim)
             sizes[rank++] = length;
-        if (i < element->rank && !(kept && i == dim && element->dims[i] == 1))
+        if (i < element->rank && !(kept && i == dim))
             sizes[rank++] = element->dims[i];
     }
     return infer_array(instr, diag, element->type, rank, sizes);

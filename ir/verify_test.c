@@ -185,6 +185,27 @@ static void test_others(void **state)
             "the state is f32[2,3], an array of integers expected");
 }
 
+#define STEP(size)                                                                                 \
+    "step { l = f32[3] parameter(0)\n c = f32[] parameter(1)\n"                                    \
+    " o = f32[" size "] iota()\n"                                                                  \
+    " ROOT t = (f32[" size "], f32[]) tuple(o, c) }\n"
+
+static void test_scan(void **state)
+{
+    (void)state;
+    accepts(entry(STEP("3"), "(f32[2,3], f32[]) scan(a, z), dimensions={0}, num_carries=1, "
+                             "to_apply=step"));
+    accepts(entry(STEP("1"), "(f32[2], f32[]) scan(a, z), dimensions={0}, num_carries=1, "
+                             "to_apply=step"));
+    rejects(entry(STEP("3"), "(f32[3], f32[]) scan(a, z), dimensions={0}, num_carries=1, "
+                             "to_apply=step"), "but the operands give (f32[2,3], f32[])");
+    rejects(entry(STEP("2"), "(f32[3,2], f32[]) scan(a, z), dimensions={1}, num_carries=1, "
+                             "to_apply=step"),
+            "parameter 0 of step has shape f32[3], f32[2] expected");
+    rejects(entry(STEP("3"), "(f32[2,3], f32[]) scan(a, z), dimensions={0}, num_carries=2, "
+                             "to_apply=step"), "num_carries=2 given for 2 operands");
+}
+
 static void test_control(void **state)
 {
     (void)state;
@@ -209,7 +230,7 @@ int main(void)
         cmocka_unit_test(test_structure),   cmocka_unit_test(test_gather),
         cmocka_unit_test(test_products),    cmocka_unit_test(test_convolution),
         cmocka_unit_test(test_reductions),  cmocka_unit_test(test_others),
-        cmocka_unit_test(test_control),
+        cmocka_unit_test(test_scan),        cmocka_unit_test(test_control),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
