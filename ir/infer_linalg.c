@@ -94,10 +94,8 @@ static const struct shape *scan_result(struct hlo_instr *instr, struct diag *dia
     bool kept = written && shape_is_array(written) && written->rank == element->rank &&
                 dim < element->rank && element->dims[dim] == 1;
     for (int i = 0; i <= element->rank; i++) {
-        if (i == dim)
-            sizes[rank++] = length;
-        if (i < element->rank && !(kept && i == dim))
-            sizes[rank++] = element->dims[i];
+        if (i == dim) sizes[rank++] = length;
+        if (i < element->rank && !(kept && i == dim)) sizes[rank++] = element->dims[i];
     }
     return infer_array(instr, diag, element->type, rank, sizes);
 }
