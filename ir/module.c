@@ -251,3 +251,13 @@ bool instr_source(const struct hlo_instr *instr, const char **file, int64_t *lin
     *line = place->line;
     return true;
 }
+
+int hlo_index_leaf(const struct shape *shape, struct int_list index) {
+    int leaf = 0;
+    for (int i = 0; i < index.count; i++) {
+        if (!shape_is_tuple(shape) || index.v[i] < 0 || index.v[i] >= shape->ntuple) return -1;
+        leaf += shape_tuple_first_leaf(shape, (int)index.v[i]);
+        shape = shape->tuple[index.v[i]];
+    }
+    return shape_is_tuple(shape) ? -1 : leaf;
+}

@@ -129,8 +129,7 @@ static void scope_add(struct name_scope *scope, const char *name, void *value) {
     scope->count++;
 }
 
-/* A name without its %. */
-static const char *bare(const struct parse_context *context, struct span span, size_t *length) {
+const char *parse_bare_name(const struct parse_context *context, struct span span, size_t *length) {
     const char *text = context->source + span.begin;
     *length = span.end - span.begin;
     if (*length && *text == '%') {
@@ -148,14 +147,14 @@ struct hlo_instr *parse_find_instr(struct parse_context *context, const char *na
 
 void parse_start_module(struct parse_context *context, struct span name) {
     size_t length;
-    const char *text = bare(context, name, &length);
+    const char *text = parse_bare_name(context, name, &length);
     context->module->name = arena_strndup(context->module->arena, text, length);
 }
 
 void parse_begin_computation(struct parse_context *context, struct span name, bool entry,
                              bool named) {
     size_t length;
-    const char *text = bare(context, name, &length);
+    const char *text = parse_bare_name(context, name, &length);
     char *copy = arena_strndup(context->module->arena, text, length);
     if (named && scope_find(context->computations, text, length))
         parse_error(context, name, "computation '%s' is defined twice", copy);
@@ -191,9 +190,8 @@ static void move_before(struct hlo_computation *computation, struct hlo_computat
     module->ncomputations++;
 }
 
-void parse_end_computation(struct parse_context *context, bool entry, const struct raw_attr *attrs,
+void parse_end_computation(struct parse_context *context, const struct raw_attr *attrs,
                            int nattrs) {
-    (void)entry;
     struct name_scope *scope = context->scope;
     struct hlo_computation *computation = scope->computation;
     if (!computation->last) {
@@ -230,7 +228,7 @@ void parse_end_computation(struct parse_context *context, bool entry, const stru
 
 struct hlo_computation *parse_find_computation(struct parse_context *context, struct span name) {
     size_t length;
-    const char *text = bare(context, name, &length);
+    const char *text = parse_bare_name(context, name, &length);
     struct hlo_computation *found = scope_find(context->computations, text, length);
     if (found) return found;
     for (struct name_scope *scope = context->scope; scope; scope = scope->outer) {

@@ -19,21 +19,10 @@ void parse_add_attr(struct parse_context *context, struct pending *pending, stru
     pending->attrs[pending->nattrs++] = attr;
 }
 
-static const char *without_percent(const struct parse_context *context, struct span span,
-                                   size_t *length) {
-    const char *text = context->source + span.begin;
-    *length = span.end - span.begin;
-    if (*length && *text == '%') {
-        text++;
-        --*length;
-    }
-    return text;
-}
-
 struct operand parse_name_operand(struct parse_context *context, struct span name,
                                   const struct shape *shape) {
     size_t length;
-    const char *text = without_percent(context, name, &length);
+    const char *text = parse_bare_name(context, name, &length);
     struct hlo_instr *instr = parse_find_instr(context, text, length);
     if (!instr)
         parse_error(context, name, "'%.*s' is not defined before its use here", (int)length, text);
@@ -63,7 +52,7 @@ static enum hlo_opcode read_opcode(const char *text, size_t length, enum hlo_opc
     return opcode;
 }
 
-static const char *role_word(enum call_role role) {
+const char *parse_role_word(enum call_role role) {
     static const char *const words[ROLE_COUNT] = {"to_apply",
                                                   "calls",
                                                   "condition",
@@ -109,14 +98,14 @@ static void set_called(struct parse_context *context, struct hlo_instr *instr,
         int place = role_place(opcode_info(instr->opcode)->flags, call->role);
         if (place < 0) {
             parse_error(context, call->where, "%s takes no %s", opcode_name(instr->opcode),
-                        role_word(call->role));
+                        parse_role_word(call->role));
             return;
         }
         for (int k = 0; k < call->count; k++) {
             if (place + k >= count || called[place + k] || !call->computations[k]) {
                 if (!context->bad)
                     parse_error(context, call->where, "%s given twice, or another is missing",
-                                role_word(call->role));
+                                parse_role_word(call->role));
                 return;
             }
             called[place + k] = call->computations[k];
@@ -175,7 +164,7 @@ static const char *new_name(struct parse_context *context, const struct pending 
                             enum hlo_opcode opcode) {
     if (!pending->has_name) return module_unique_name(context->module, opcode_name(opcode));
     size_t length;
-    const char *text = without_percent(context, pending->name, &length);
+    const char *text = parse_bare_name(context, pending->name, &length);
     if (text == context->source + pending->name.begin &&
         element_type_from_name(text, length) != TYPE_INVALID &&
         element_type_is_array(element_type_from_name(text, length)))

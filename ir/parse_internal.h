@@ -59,6 +59,9 @@ struct pending {
     struct raw_call *calls;
 };
 
+/* The word a role stands under in the text. */
+const char *parse_role_word(enum call_role role);
+
 struct name_scope; /* names of one computation's instructions */
 
 struct parse_context {
@@ -125,14 +128,15 @@ struct literal *parse_literal_span(struct parse_context *context, struct span sp
                                    const struct shape *shape);
 const struct replica_groups *parse_replica_groups(struct reader *reader, struct span value);
 const struct sharding *parse_sharding(struct reader *reader, int depth);
+/* A name's text without its %; not NUL-terminated. */
+const char *parse_bare_name(const struct parse_context *context, struct span span, size_t *length);
 struct hlo_instr *parse_find_instr(struct parse_context *context, const char *name, size_t length);
 
 /* ---- what the grammar's actions call (parse.c) ---- */
 
 void parse_begin_computation(struct parse_context *context, struct span name, bool entry,
                              bool named);
-void parse_end_computation(struct parse_context *context, bool entry, const struct raw_attr *attrs,
-                           int nattrs);
+void parse_end_computation(struct parse_context *context, const struct raw_attr *attrs, int nattrs);
 struct hlo_computation *parse_find_computation(struct parse_context *context, struct span name);
 /* Makes the instruction known under its name, and the root where marked so. */
 void parse_bind(struct parse_context *context, struct hlo_instr *instr,

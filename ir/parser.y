@@ -127,13 +127,13 @@ part: computation
 computation:
       name { parse_begin_computation(context, $1, false, true); }
           signature_opt '{' instrs '}' computation_attrs
-          { parse_end_computation(context, false, $7->attrs, $7->nattrs); }
+          { parse_end_computation(context, $7->attrs, $7->nattrs); }
     | ENTRY name { parse_begin_computation(context, $2, true, true); }
           signature_opt '{' instrs '}' computation_attrs
-          { parse_end_computation(context, true, $8->attrs, $8->nattrs); }
+          { parse_end_computation(context, $8->attrs, $8->nattrs); }
     | ENTRY '{' { parse_begin_computation(context, $1, true, false); }
           instrs '}' computation_attrs
-          { parse_end_computation(context, true, $6->attrs, $6->nattrs); }
+          { parse_end_computation(context, $6->attrs, $6->nattrs); }
     ;
 
 computation_attrs: %empty { $$ = new_pending(context); }
@@ -226,7 +226,7 @@ called: CALLED name {
     | CALLED_INLINE '{' { parse_begin_computation(context, $1.where, false, false); }
           instrs '}' {
         struct hlo_computation *inner = context->computation;
-        parse_end_computation(context, false, NULL, 0);
+        parse_end_computation(context, NULL, 0);
         $$ = $1;
         add_computation(context, &$$, inner);
     }

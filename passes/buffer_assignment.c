@@ -225,16 +225,6 @@ static void merge_calls(struct assigner *a) {
 
 /* ---- outputs ---- */
 
-static int leaf_of_index(const struct shape *shape, struct int_list index) {
-    int leaf = 0;
-    for (int i = 0; i < index.count; i++) {
-        if (!shape_is_tuple(shape) || index.v[i] < 0 || index.v[i] >= shape->ntuple) return -1;
-        leaf += shape_tuple_first_leaf(shape, (int)index.v[i]);
-        shape = shape->tuple[index.v[i]];
-    }
-    return shape_is_tuple(shape) ? -1 : leaf;
-}
-
 static void place_outputs(struct assigner *a) {
     const struct hlo_computation *entry = a->module->entry;
     for (int k = 0; k < entry->root->shape->nleaves; k++) {
@@ -251,8 +241,8 @@ static void place_outputs(struct assigner *a) {
         const struct alias_entry *alias = &a->module->aliases.v[i];
         if (alias->parameter < 0 || alias->parameter >= entry->nparameters) continue;
         const struct hlo_instr *parameter = entry->parameters[alias->parameter];
-        int out = leaf_of_index(entry->root->shape, alias->output_index);
-        int in = leaf_of_index(parameter->shape, alias->parameter_index);
+        int out = hlo_index_leaf(entry->root->shape, alias->output_index);
+        int in = hlo_index_leaf(parameter->shape, alias->parameter_index);
         if (out < 0 || in < 0) continue;
         struct group *group = &a->groups[find(a, value_of(a, entry->root, out))];
         int free_from = a->groups[find(a, value_of(a, parameter, in))].end;

@@ -267,17 +267,6 @@ static void copy_results(struct inserter *in, const int *old, bool keep, int *se
         if (old[k] >= 0) in->parameter_leaf[old[k]] = 0;
 }
 
-/* The leaf that an index such as {1,0} names; -1 where it names none. */
-static int leaf_of_index(const struct shape *shape, struct int_list index) {
-    int leaf = 0;
-    for (int i = 0; i < index.count; i++) {
-        if (!shape_is_tuple(shape) || index.v[i] < 0 || index.v[i] >= shape->ntuple) return -1;
-        leaf += shape_tuple_first_leaf(shape, (int)index.v[i]);
-        shape = shape->tuple[index.v[i]];
-    }
-    return shape_is_tuple(shape) ? -1 : leaf;
-}
-
 /* An output that the caller may put where an input is takes that input's place over. */
 static void find_entry_aliases(const struct inserter *in, int *old) {
     const struct hlo_computation *entry = in->module->entry;
@@ -285,8 +274,8 @@ static void find_entry_aliases(const struct inserter *in, int *old) {
         const struct alias_entry *alias = &in->module->aliases.v[i];
         if (alias->parameter < 0 || alias->parameter >= entry->nparameters) continue;
         const struct hlo_instr *parameter = entry->parameters[alias->parameter];
-        int output = leaf_of_index(entry->root->shape, alias->output_index);
-        int input = leaf_of_index(parameter->shape, alias->parameter_index);
+        int output = hlo_index_leaf(entry->root->shape, alias->output_index);
+        int input = hlo_index_leaf(parameter->shape, alias->parameter_index);
         if (output >= 0 && input >= 0) old[output] = flow_value_of(in->flow, parameter, input);
     }
 }
