@@ -24,7 +24,7 @@ endif
 CPPFLAGS += -I. -I$(B)/gen -D_GNU_SOURCE -DHLOCC_VERSION='"$(VERSION)"'
 CFLAGS := -std=gnu11 $(OPT) $(WARN) -fPIC -pthread $(EXTRA_CFLAGS)
 
-DIRS := ir passes backend/cpu compiler
+DIRS := ir passes backend/cpu backend/tpu compiler
 SRCS := $(filter-out %_test.c,$(foreach d,$(DIRS),$(wildcard $(d)/*.c)))
 LIB_SRCS := $(filter-out compiler/main.c,$(SRCS))
 RT_SRCS := $(filter-out %_test.c,$(wildcard runtime/cpu/*.c))
