@@ -157,7 +157,7 @@ static void init_groups(struct assigner *a) {
                                 .start = a->position[instr->id]};
         group->end = end_of(a, value, callers);
         if (!shape_is_array(shape)) continue;
-        group->size = shape->bytes;
+        group->size = a->options.size ? a->options.size(a->options.user, shape) : shape->bytes;
         group->kind = BUFFER_ARENA;
         if (instr->opcode == OP_CONSTANT) {
             group->kind = BUFFER_CONSTANT;

@@ -34,6 +34,8 @@ struct buffer_options {
     /* True where the backend can write leaf `leaf` of `instr` over operand `operand`, which has
      * the same size and is not needed afterwards. NULL: instr_can_share. */
     bool (*can_share)(void *user, const struct hlo_instr *instr, int operand, int leaf);
+    /* Bytes that an array takes. NULL: dense, shape->bytes. */
+    int64_t (*size)(void *user, const struct shape *shape);
     void *user;
 };
 
