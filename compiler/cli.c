@@ -146,6 +146,7 @@ int common_option(struct common_options *common, int code, const char *usage) {
     int status;
     switch (code) {
     case OPT_TARGET: return set_target(common);
+    case OPT_CHIP: common->target.chip = optarg; return -1;
     case OPT_MCPU: common->target.mcpu = optarg; return -1;
     case OPT_THREADS:
         status = set_number("--threads", 1, 1024, &number);

@@ -35,6 +35,7 @@ struct common_options {
 enum common_code { /* codes of the long options below; a command's own start at 512 */
                    OPT_TARGET = 256,
                    OPT_MCPU,
+                   OPT_CHIP,
                    OPT_THREADS,
                    OPT_PRECISION,
                    OPT_SEED,
@@ -51,6 +52,7 @@ enum common_code { /* codes of the long options below; a command's own start at 
 
 #define COMMON_TARGET_OPTIONS                                                                      \
     {"target", required_argument, NULL, OPT_TARGET}, {"mcpu", required_argument, NULL, OPT_MCPU},  \
+        {"chip", required_argument, NULL, OPT_CHIP},                                               \
         {"threads", required_argument, NULL, OPT_THREADS},                                         \
         {"matmul-precision", required_argument, NULL, OPT_PRECISION}, {                            \
         "seed", required_argument, NULL, OPT_SEED                                                  \

@@ -3,9 +3,11 @@
 static const char usage[] =
     "usage: hlocc check FILE...\n"
     "Parses and verifies each file (- is standard input); errors go to standard error.\n"
+    "  --target=tpu  also says what cannot run there, and whether it fits\n"
+    "  --chip=v2|v3|v4|v5e|FILE.json\n"
     "  --quiet       print nothing for files that are fine\n";
 
-static bool check_one(const char *path, bool quiet) {
+static bool check_one(const char *path, const struct common_options *common, bool quiet) {
     struct program program;
     bool ok = program_load(&program, path);
     if (ok && !quiet) {
@@ -14,13 +16,17 @@ static bool check_one(const char *path, bool quiet) {
                program.module->ncomputations, module_flat_parameters(program.module),
                shape_array_leaves(program.module->entry->root->shape));
     }
+    if (ok && common->target.kind == TARGET_TPU) {
+        ok = target_check(program.module, &common->target, &program.diag);
+        program_report(&program);
+    }
     program_free(&program);
     return ok;
 }
 
 int cmd_check(int argc, char **argv) {
     static const struct option options[] = {
-        {"quiet", no_argument, NULL, 'q'}, COMMON_HELP_OPTION, {0}};
+        {"quiet", no_argument, NULL, 'q'}, COMMON_TARGET_OPTIONS, COMMON_HELP_OPTION, {0}};
     struct common_options common;
     common_init(&common);
     bool quiet = false;
@@ -36,6 +42,6 @@ int cmd_check(int argc, char **argv) {
     if (optind == argc) return usage_error("check: which file?");
     bool ok = true;
     for (int i = optind; i < argc; i++)
-        ok = check_one(argv[i], quiet) && ok;
+        ok = check_one(argv[i], &common, quiet) && ok;
     return ok ? EXIT_DONE : EXIT_INPUT;
 }

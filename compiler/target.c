@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compiler/target_tpu.h"
 #include "ir/eval.h"
 
 #if __has_include("backend/cpu/cpu.h")
@@ -18,7 +19,8 @@ struct target_program {
 #endif
 };
 
-static const char *const names[] = {[TARGET_INTERP] = "interp", [TARGET_CPU] = "cpu"};
+static const char *const names[] = {
+    [TARGET_INTERP] = "interp", [TARGET_CPU] = "cpu", [TARGET_TPU] = "tpu"};
 
 int target_from_name(const char *name) {
     for (int i = 0; i < (int)(sizeof names / sizeof *names); i++) {
@@ -36,8 +38,10 @@ bool target_optimise(struct hlo_module *module, const struct target_options *opt
     const struct pipeline_options *pipeline = &options->pipeline;
     bool interp = options->kind == TARGET_INTERP;
     if (interp && !pipeline->passes) return true;
-    return pipeline_run(module, pipeline, interp ? PASS_TARGET_GENERIC : PASS_TARGET_CPU,
-                        options->opt_level, diag);
+    static const enum pass_target targets[] = {[TARGET_INTERP] = PASS_TARGET_GENERIC,
+                                               [TARGET_CPU] = PASS_TARGET_CPU,
+                                               [TARGET_TPU] = PASS_TARGET_TPU};
+    return pipeline_run(module, pipeline, targets[options->kind], options->opt_level, diag);
 }
 
 struct target_program *target_prepare(struct hlo_module *module,
@@ -59,6 +63,12 @@ struct target_program *target_prepare(struct hlo_module *module,
 #endif
     free(program);
     return NULL;
+}
+
+bool target_check(struct hlo_module *module, const struct target_options *options,
+                  struct diag *diag) {
+    if (!target_optimise(module, options, diag)) return false;
+    return options->kind != TARGET_TPU || tpu_target_check(module, options, diag);
 }
 
 struct literal *target_run(struct target_program *program, struct literal *const *args,

@@ -6,12 +6,13 @@
 #include "compiler/pipeline.h"
 #include "ir/hlo.h"
 
-enum target_kind { TARGET_INTERP, TARGET_CPU };
+enum target_kind { TARGET_INTERP, TARGET_CPU, TARGET_TPU };
 
 struct target_options {
     enum target_kind kind;
     int opt_level;        /* 0 to 3 */
     const char *mcpu;     /* NULL: native */
+    const char *chip;     /* of a TPU: a name or a JSON file; NULL: v2 */
     int threads;          /* 0: the cores here */
     int matmul_precision; /* ENUM_PRECISION_*, 0: highest */
     uint64_t seed;
@@ -29,6 +30,9 @@ bool target_optimise(struct hlo_module *module, const struct target_options *opt
  * stands in the way at once. */
 struct target_program *target_prepare(struct hlo_module *module,
                                       const struct target_options *options, struct diag *diag);
+/* Whether the target can run the module: runs the passes and reports all that stands in the way. */
+bool target_check(struct hlo_module *module, const struct target_options *options,
+                  struct diag *diag);
 /* One run: a reference to the result, or NULL with an error in diag. */
 struct literal *target_run(struct target_program *program, struct literal *const *args,
                            struct diag *diag);
