@@ -33,12 +33,19 @@ static const char *wrong_operand(enum hlo_opcode opcode, enum element_type type)
     switch (opcode) {
     case OP_ABS:
     case OP_SIGN:
-    case OP_NEGATE: return pred ? "an integer, floating-point or complex type" : NULL;
+        return pred || element_type_is_unsigned(type) ? "a signed, floating-point or complex type"
+                                                      : NULL;
+    case OP_NEGATE:
+    case OP_DIVIDE:
+    case OP_POWER:
+    case OP_SUBTRACT:
+    case OP_REMAINDER: return pred ? "an integer, floating-point or complex type" : NULL;
     case OP_CEIL:
     case OP_FLOOR:
     case OP_ROUND_NEAREST_AFZ:
     case OP_ROUND_NEAREST_EVEN:
     case OP_IS_FINITE:
+    case OP_CBRT:
     case OP_ERF:
     case OP_REDUCE_PRECISION: return element_type_is_float(type) ? NULL : "a floating-point type";
     case OP_REAL:
@@ -50,7 +57,7 @@ static const char *wrong_operand(enum hlo_opcode opcode, enum element_type type)
     case OP_OR:
     case OP_XOR: return integral || pred ? NULL : "pred or an integer type";
     case OP_COUNT_LEADING_ZEROS:
-    case OP_POPCNT: return integral || pred ? NULL : "pred or an integer type";
+    case OP_POPCNT:
     case OP_SHIFT_LEFT:
     case OP_SHIFT_RIGHT_ARITHMETIC:
     case OP_SHIFT_RIGHT_LOGICAL:
@@ -58,11 +65,7 @@ static const char *wrong_operand(enum hlo_opcode opcode, enum element_type type)
     case OP_MAXIMUM:
     case OP_MINIMUM:
     case OP_ADD:
-    case OP_MULTIPLY:
-    case OP_DIVIDE:
-    case OP_POWER:
-    case OP_SUBTRACT:
-    case OP_REMAINDER: return NULL;
+    case OP_MULTIPLY: return NULL;
     default: return is_inexact(type) ? NULL : "a floating-point or complex type";
     }
 }

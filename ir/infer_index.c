@@ -47,6 +47,18 @@ struct index_map {
     const char *window_name, *collapsed_name, *map_name, *batching_name;
 };
 
+/* XLA wants the lists that stand for sets in order. */
+static bool ascending(struct hlo_instr *instr, struct diag *diag, const char *what,
+                      struct int_list dims) {
+    for (int i = 1; i < dims.count; i++)
+        if (dims.v[i] < dims.v[i - 1]) {
+            diag_instr_error(diag, instr, "%s has %lld after %lld, ascending dimensions expected",
+                             what, (long long)dims.v[i], (long long)dims.v[i - 1]);
+            return false;
+        }
+    return true;
+}
+
 static bool check_map(struct hlo_instr *instr, struct diag *diag, const struct index_map *m,
                       const struct shape *operand, const struct shape *indices, int result_rank) {
     int64_t vector, dim = instr_int(instr, ATTR_INDEX_VECTOR_DIM, -1);
@@ -56,7 +68,10 @@ static bool check_map(struct hlo_instr *instr, struct diag *diag, const struct i
         !infer_check_dims(instr, diag, m->map_name, m->map, operand->rank) ||
         !infer_check_dims(instr, diag, m->batching_name, m->batching, operand->rank) ||
         !infer_check_dims(instr, diag, "batching dimensions of the indices", m->index_batching,
-                          indices->rank))
+                          indices->rank) ||
+        !ascending(instr, diag, m->window_name, m->window) ||
+        !ascending(instr, diag, m->collapsed_name, m->collapsed) ||
+        !ascending(instr, diag, m->batching_name, m->batching))
         return false;
     if (m->map.count != vector) {
         diag_instr_error(diag, instr,
@@ -168,6 +183,22 @@ static bool check_update(struct hlo_instr *instr, struct diag *diag, const struc
     return fits;
 }
 
+/* The called computation gives what the arrays hold. */
+static bool combined_good(struct hlo_instr *instr, struct diag *diag, int count) {
+    const struct shape *root = infer_root(instr, 0);
+    bool tuple = shape_is_tuple(root);
+    bool fits = (tuple ? root->ntuple : 1) == count;
+    for (int i = 0; fits && i < count; i++) {
+        const struct shape *element = tuple ? root->tuple[i] : root;
+        fits = shape_is_scalar(element) &&
+               infer_same_sort(element->type, infer_operand(instr, i)->type);
+    }
+    if (!fits)
+        diag_instr_error(diag, instr, "%s gives %s, a scalar for each array, of its type, expected",
+                         instr->called[0]->name, infer_text(instr, root));
+    return fits;
+}
+
 const struct shape *infer_scatter(struct hlo_instr *instr, struct diag *diag) {
     struct index_map m = {instr_ints(instr, ATTR_UPDATE_WINDOW_DIMS),
                           instr_ints(instr, ATTR_INSERTED_WINDOW_DIMS),
@@ -200,6 +231,7 @@ const struct shape *infer_scatter(struct hlo_instr *instr, struct diag *diag) {
         if (!check_update(instr, diag, &m, elements[i], indices, infer_operand(instr, n + 1 + i)))
             return NULL;
     }
-    if (!infer_check_called(instr, diag, 0, 2 * n, NULL)) return NULL;
+    if (!infer_check_called(instr, diag, 0, 2 * n, NULL) || !combined_good(instr, diag, n))
+        return NULL;
     return n == 1 ? elements[0] : infer_tuple(instr, diag, n, elements);
 }

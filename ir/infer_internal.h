@@ -44,6 +44,10 @@ bool infer_windowed(struct hlo_instr *instr, struct diag *diag, const struct win
                     const int64_t *sizes, int64_t *result);
 /* The element type of a product of operands 0 and 1: the written one where it is a legal one. */
 bool infer_product_type(struct hlo_instr *instr, struct diag *diag, enum element_type *result);
+/* Same type, or both floats: programs mix precisions. */
+bool infer_same_sort(enum element_type a, enum element_type b);
+/* Whether the shape is of square matrices of inexact numbers, else an error. */
+bool infer_square_matrices(struct hlo_instr *instr, struct diag *diag, const struct shape *a);
 /* What reduce and reduce-window have in common; infer_reduced_type after infer_reduced_operands. */
 bool infer_reduced_operands(struct hlo_instr *instr, struct diag *diag);
 enum element_type infer_reduced_type(const struct hlo_instr *instr, int index);

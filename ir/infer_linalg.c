@@ -202,13 +202,7 @@ const struct shape *infer_triangular_solve(struct hlo_instr *instr, struct diag 
     const struct shape *b = a ? infer_array_operand(instr, diag, 1) : NULL;
     bool left = instr_bool(instr, ATTR_LEFT_SIDE, false);
 
-    if (!b) return NULL;
-    if (a->rank < 2 || a->dims[a->rank - 1] != a->dims[a->rank - 2] ||
-        (!element_type_is_float(a->type) && !element_type_is_complex(a->type)))
-        return INFER_FAIL(instr, diag,
-                          "operand 0 is %s, square matrices of floats or complex "
-                          "numbers expected",
-                          infer_text(instr, a));
+    if (!b || !infer_square_matrices(instr, diag, a)) return NULL;
     bool fits = b->type == a->type && b->rank == a->rank;
     for (int i = 0; fits && i < a->rank - 2; i++)
         fits = a->dims[i] == b->dims[i];

@@ -42,19 +42,27 @@ static bool sizes_match(struct hlo_instr *instr, struct diag *diag, struct int_l
     return true;
 }
 
-/* The element type of operands 0 and 1 multiplied and summed, where the result's is not written. */
-static enum element_type natural_type(enum element_type a, enum element_type b) {
-    const struct element_type_info *x = element_type_info(a), *y = element_type_info(b);
+/* Of two types the one with the higher rank holds their product, as in XLA: complex before float
+ * before integer; floats by range and then precision, integers by width and then signed first. */
+static int product_rank(enum element_type type) {
+    static const enum element_type floats[] = {TYPE_F4E2M1FN,   TYPE_F8E3M4, TYPE_F8E4M3B11FNUZ,
+                                               TYPE_F8E4M3FNUZ, TYPE_F8E4M3, TYPE_F8E4M3FN,
+                                               TYPE_F8E5M2FNUZ, TYPE_F8E5M2, TYPE_F16,
+                                               TYPE_F8E8M0FNU,  TYPE_BF16,   TYPE_F32,
+                                               TYPE_F64};
+    const struct element_type_info *info = element_type_info(type);
 
-    if (x->kind != y->kind) return x->kind > y->kind ? a : b;
-    return y->bits > x->bits ? b : a;
+    if (info->kind == KIND_COMPLEX) return 2000 + info->bits;
+    for (int i = 0; i < (int)(sizeof floats / sizeof *floats); i++)
+        if (floats[i] == type) return 1000 + i;
+    return 2 * info->bits + (info->kind == KIND_SIGNED);
 }
 
 /* The written type, where it can hold products of that kind: floats may be of any precision,
- * integers may widen or become floats, complex numbers stay so. */
+ * integers may become any type that is not narrower, complex numbers stay so. */
 bool infer_product_type(struct hlo_instr *instr, struct diag *diag, enum element_type *result) {
     enum element_type a = infer_operand(instr, 0)->type, b = infer_operand(instr, 1)->type;
-    enum element_type natural = natural_type(a, b);
+    enum element_type natural = product_rank(b) > product_rank(a) ? b : a;
     const struct element_type_info *from = element_type_info(natural), *to;
     bool fits;
 
@@ -66,9 +74,7 @@ bool infer_product_type(struct hlo_instr *instr, struct diag *diag, enum element
     if (from->kind == KIND_FLOAT || from->kind == KIND_COMPLEX)
         fits = to->kind == from->kind;
     else
-        fits = to->kind == KIND_FLOAT ||
-               (element_type_is_integral(*result) && to->bits >= from->bits &&
-                !(from->kind == KIND_SIGNED && to->kind == KIND_UNSIGNED));
+        fits = to->kind != KIND_PRED && to->kind != KIND_COMPLEX && to->bits >= from->bits;
     if (!fits)
         diag_instr_error(diag, instr,
                          "element type %s given for a product of %s and %s, %s or a "
@@ -105,18 +111,25 @@ const struct shape *infer_dot(struct hlo_instr *instr, struct diag *diag) {
     return infer_array(instr, diag, type, rank, sizes);
 }
 
+/* What cholesky factors and triangular-solve divides by. */
+bool infer_square_matrices(struct hlo_instr *instr, struct diag *diag, const struct shape *a) {
+    if (a->rank >= 2 && a->dims[a->rank - 1] == a->dims[a->rank - 2] &&
+        (element_type_is_float(a->type) || element_type_is_complex(a->type)))
+        return true;
+    diag_instr_error(diag, instr,
+                     "operand 0 is %s, square matrices of floats or complex numbers expected",
+                     infer_text(instr, a));
+    return false;
+}
+
 const struct shape *infer_cholesky(struct hlo_instr *instr, struct diag *diag) {
     const struct shape *a = infer_array_operand(instr, diag, 0);
 
     if (!a) return NULL;
-    if (a->rank < 2 || a->dims[a->rank - 1] != a->dims[a->rank - 2])
-        return INFER_FAIL(instr, diag, "operand 0 is %s, expected square matrices",
-                          infer_text(instr, a));
-    return a->plain;
+    return infer_square_matrices(instr, diag, a) ? a->plain : NULL;
 }
 
-/* Same type, or both floats: programs mix precisions. */
-static bool same_sort(enum element_type a, enum element_type b) {
+bool infer_same_sort(enum element_type a, enum element_type b) {
     return a == b || (element_type_is_float(a) && element_type_is_float(b));
 }
 
@@ -151,14 +164,14 @@ bool infer_reduced_operands(struct hlo_instr *instr, struct diag *diag) {
                              infer_text(instr, a), infer_text(instr, first));
             return false;
         }
-        if (!shape_is_scalar(start) || !same_sort(start->type, a->type)) {
+        if (!shape_is_scalar(start) || !infer_same_sort(start->type, a->type)) {
             diag_instr_error(diag, instr,
                              "the initial value has shape %s, %s[] expected (for "
                              "operand %d)",
                              infer_text(instr, start), element_type_name(a->type), i);
             return false;
         }
-        if (!shape_is_scalar(element) || !same_sort(element->type, a->type)) {
+        if (!shape_is_scalar(element) || !infer_same_sort(element->type, a->type)) {
             diag_instr_error(diag, instr, "%s gives %s, %s[] expected (for operand %d)",
                              instr->called[0]->name, infer_text(instr, element),
                              element_type_name(a->type), i);
@@ -196,6 +209,8 @@ const struct shape *infer_sort(struct hlo_instr *instr, struct diag *diag) {
     struct int_list dims = instr_ints(instr, ATTR_DIMENSIONS);
 
     if (!a || !infer_check_dims(instr, diag, "dimensions", dims, a->rank)) return NULL;
+    if (dims.count != 1)
+        return INFER_FAIL(instr, diag, "%d dimensions given, 1 expected", dims.count);
     if (!shape_is_scalar(order) || order->type != TYPE_PRED)
         return INFER_FAIL(instr, diag, "%s returns %s, expected pred[]", instr->called[0]->name,
                           infer_text(instr, order));

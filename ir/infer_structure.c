@@ -217,9 +217,13 @@ static bool check_starts(struct hlo_instr *instr, struct diag *diag, int first, 
     }
     for (int i = first; i < instr->noperands; i++) {
         const struct shape *start = infer_operand(instr, i);
-        if (shape_is_scalar(start) && element_type_is_integral(start->type)) continue;
-        diag_instr_error(diag, instr, "operand %d has shape %s, an integer scalar expected", i,
-                         infer_text(instr, start));
+        enum element_type type = infer_operand(instr, first)->type;
+        if (shape_is_scalar(start) && element_type_is_integral(start->type) && start->type == type)
+            continue;
+        diag_instr_error(diag, instr,
+                         "operand %d has shape %s, an integer scalar (the same for all indices) "
+                         "expected",
+                         i, infer_text(instr, start));
         return false;
     }
     return true;

@@ -104,19 +104,29 @@ static const struct shape *scalar_of(struct verifier *v, const struct shape *sha
     return shape_scalar(v->module->shapes, shape_is_array(shape) ? shape->type : TYPE_PRED);
 }
 
-/* n operands and n initial values: 2n scalars to n. */
+/* 2n scalars to n: the values so far, which have the types of the results, then the new ones, which
+ * may be floats of another precision. */
 static void check_reducer(struct verifier *v, const struct hlo_instr *instr, int count) {
     const struct hlo_computation *called = instr->called[0];
-    if (!has_parameters(v, instr, called, 2 * count)) return;
-    for (int i = 0; i < 2 * count; i++)
-        if (called->parameters[i]->shape->rank || !shape_is_array(called->parameters[i]->shape))
-            FAIL(v, instr, "parameter %d of computation '%s' is %s, expected a scalar", i,
-                 called->name, text(v, called->parameters[i]->shape));
     const struct shape *root = called->root->shape;
     bool tuple = root->type == TYPE_TUPLE;
-    if ((tuple ? root->ntuple : 1) != count)
+    if (!has_parameters(v, instr, called, 2 * count)) return;
+    if ((tuple ? root->ntuple : 1) != count) {
         FAIL(v, instr, "computation '%s' gives %s, expected %d values", called->name, text(v, root),
              count);
+        return;
+    }
+    for (int i = 0; i < 2 * count; i++) {
+        const struct shape *given = called->parameters[i]->shape;
+        const struct shape *result = tuple ? root->tuple[i % count] : root;
+        bool fits =
+            shape_is_scalar(given) && shape_is_scalar(result) &&
+            (given->type == result->type || (i >= count && element_type_is_float(given->type) &&
+                                             element_type_is_float(result->type)));
+        if (!fits)
+            FAIL(v, instr, "parameter %d of computation '%s' is %s, expected a scalar of type %s",
+                 i, called->name, text(v, given), text(v, result));
+    }
 }
 
 static void check_sort(struct verifier *v, const struct hlo_instr *instr) {

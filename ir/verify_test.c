@@ -103,8 +103,11 @@ static void test_products(void **state) {
             "dimension 0 of f32[2,3] is paired with 1 of f32[3,4], expected equal sizes");
     rejects(entry("", "f32[2,4] dot(a, b), lhs_contracting_dims={2}, rhs_contracting_dims={0}"),
             "dimension 2 of an operand f32[2,3], expected distinct ones below 2");
-    rejects(entry("", "u8[3,3] dot(s, s), lhs_contracting_dims={1}, rhs_contracting_dims={0}"),
-            "element type u8 given for a product of s8 and s8");
+    accepts(entry("", "u8[3,3] dot(s, s), lhs_contracting_dims={1}, rhs_contracting_dims={0}"));
+    rejects(entry("", "s4[3,3] dot(s, s), lhs_contracting_dims={1}, rhs_contracting_dims={0}"),
+            "element type s4 given for a product of s8 and s8, s8 or a wider one expected");
+    rejects(entry("", "pred[3,3] dot(s, s), lhs_contracting_dims={1}, rhs_contracting_dims={0}"),
+            "element type pred given for a product of s8 and s8");
     rejects(entry("", "s32[2,4] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}"),
             "element type s32 given for a product of f32 and f32, f32 or a wider one expected");
 }
