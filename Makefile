@@ -25,10 +25,11 @@ CPPFLAGS += -I. -I$(B)/gen -D_GNU_SOURCE -DHLOCC_VERSION='"$(VERSION)"'
 CFLAGS := -std=gnu11 $(OPT) $(WARN) -fPIC -pthread $(EXTRA_CFLAGS)
 
 DIRS := ir passes backend/cpu backend/tpu compiler
+RT_DIRS := runtime/cpu runtime/tpu
 SRCS := $(filter-out %_test.c,$(foreach d,$(DIRS),$(wildcard $(d)/*.c)))
 LIB_SRCS := $(filter-out compiler/main.c,$(SRCS))
-RT_SRCS := $(filter-out %_test.c,$(wildcard runtime/cpu/*.c))
-TEST_SRCS := $(foreach d,$(DIRS) runtime/cpu,$(wildcard $(d)/*_test.c))
+RT_SRCS := $(filter-out %_test.c,$(foreach d,$(RT_DIRS),$(wildcard $(d)/*.c)))
+TEST_SRCS := $(foreach d,$(DIRS) $(RT_DIRS),$(wildcard $(d)/*_test.c))
 LEX := $(wildcard ir/*.l)
 YACC := $(wildcard ir/*.y)
 GEN_OBJS := $(LEX:%.l=$(B)/obj/gen/%.o) $(YACC:%.y=$(B)/obj/gen/%.o)
