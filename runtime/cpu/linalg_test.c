@@ -1,0 +1,301 @@
+/* Factorisations multiplied back, over sizes, types and shapes. */
+#include <complex.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "runtime/cpu/number.h"
+
+typedef double complex cplx;
+
+enum { N = 12, MAX = N * N };
+
+static const int64_t types[] = {RT_F32, RT_F64, RT_C64, RT_C128};
+
+static double tolerance(int64_t type) {
+    return type == RT_F32 || type == RT_C64 ? 2e-5 : 1e-12;
+}
+
+/* A matrix stored in its type; the values read back are what the checks use. */
+struct array {
+    int64_t type;
+    double memory[2 * MAX];
+};
+
+static cplx get(const struct array *a, int64_t at) {
+    return number_get(a->type, a->memory, at);
+}
+
+static void fill(struct array *a, int64_t type, int64_t count, unsigned seed) {
+    a->type = type;
+    for (int64_t i = 0; i < count; i++) {
+        seed = seed * 1664525 + 1013904223;
+        double re = (double)(seed >> 8) / (1 << 24) - 0.5;
+        seed = seed * 1664525 + 1013904223;
+        number_set(type, a->memory, i, CMPLX(re, (double)(seed >> 8) / (1 << 24) - 0.5));
+    }
+}
+
+/* h + h^H, with `more` on the diagonal. */
+static void make_hermitian(struct array *a, int64_t n, double more) {
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j <= i; j++) {
+            cplx x = get(a, i * n + j) + conj(get(a, j * n + i)) + (i == j ? more : 0);
+            number_set(a->type, a->memory, i * n + j, x);
+            number_set(a->type, a->memory, j * n + i, conj(x));
+        }
+}
+
+static void run(hlocc_rt_kernel *kernel, int64_t scratch_size(const int64_t *),
+                const int64_t *config, void *const *arrays) {
+    int64_t bytes = scratch_size(config);
+    void *scratch = aligned_alloc(64, (size_t)hlocc_rt_align(bytes ? bytes : 1));
+    assert_non_null(scratch);
+    kernel(config, arrays, scratch, 0, 1);
+    free(scratch);
+}
+#define RUN(name, config, ...)                                                                     \
+    run(hlocc_rt_##name, hlocc_rt_##name##_scratch, config, (void *[]){__VA_ARGS__})
+
+static void near(cplx a, cplx b, int64_t type) {
+    assert_true(cabs(a - b) < tolerance(type) * N);
+}
+
+static void test_cholesky(void **state) {
+    (void)state;
+    for (int64_t n = 1; n <= N; n++)
+        for (int t = 0; t < 4; t++)
+            for (int lower = 0; lower < 2; lower++) {
+                struct array a, l = {types[t], {0}};
+                int32_t info = -1;
+                fill(&a, types[t], n * n, (unsigned)n);
+                make_hermitian(&a, n, 2 * N);
+                int64_t config[LINALG_NUMBERS] = {types[t], n, n, lower | LINALG_INFO};
+                RUN(cholesky, config, l.memory, &info, a.memory);
+                assert_int_equal(info, 0);
+                for (int64_t i = 0; i < n; i++)
+                    for (int64_t j = 0; j < n; j++) {
+                        cplx sum = 0;
+                        for (int64_t k = 0; k < n; k++)
+                            sum += lower ? get(&l, i * n + k) * conj(get(&l, j * n + k))
+                                         : conj(get(&l, k * n + i)) * get(&l, k * n + j);
+                        near(sum, get(&a, i * n + j), types[t]);
+                        if (lower ? j > i : j < i) assert_true(get(&l, i * n + j) == 0);
+                    }
+                make_hermitian(&a, n, -9 * N);
+                RUN(cholesky, config, l.memory, &info, a.memory);
+                assert_int_equal(info, 1);
+                assert_true(isnan(creal(get(&l, n * n - 1))));
+            }
+}
+
+static cplx entry(const struct array *a, int64_t n, int64_t flags, int64_t i, int64_t j) {
+    int64_t r = flags & LINALG_TRANSPOSE ? j : i, c = flags & LINALG_TRANSPOSE ? i : j;
+    if (r == c && flags & LINALG_UNIT) return 1;
+    if (flags & LINALG_LOWER ? c > r : c < r) return 0;
+    cplx x = get(a, r * n + c);
+    return flags & LINALG_CONJUGATE ? conj(x) : x;
+}
+
+static void test_solve(void **state) {
+    const int64_t n = 7, others = 3;
+    (void)state;
+    for (int64_t flags = 0; flags < 32; flags++)
+        for (int t = 0; t < 4; t++) {
+            struct array a, b, x = {types[t], {0}};
+            bool left = flags & LINALG_LEFT;
+            fill(&a, types[t], n * n, 3);
+            make_hermitian(&a, n, 3);
+            fill(&b, types[t], n * others, 4);
+            int64_t config[LINALG_NUMBERS] = {types[t], left ? n : others, left ? others : n,
+                                              flags};
+            RUN(solve, config, x.memory, a.memory, b.memory);
+            for (int64_t i = 0; i < n; i++)
+                for (int64_t k = 0; k < others; k++) {
+                    cplx sum = 0;
+                    for (int64_t j = 0; j < n; j++)
+                        sum += left ? entry(&a, n, flags, i, j) * get(&x, j * others + k)
+                                    : get(&x, k * n + j) * entry(&a, n, flags, j, i);
+                    near(sum, get(&b, left ? i * others + k : k * n + i), types[t]);
+                }
+        }
+}
+
+static void lu_case(int64_t type, int64_t rows, int64_t columns) {
+    struct array a, f = {type, {0}};
+    int32_t exchanges[N], info = -1;
+    int64_t least = rows < columns ? rows : columns, order[N];
+    fill(&a, type, rows * columns, (unsigned)(rows * 16 + columns));
+    int64_t config[LINALG_NUMBERS] = {type, rows, columns};
+    RUN(getrf, config, f.memory, exchanges, &info, a.memory);
+    assert_int_equal(info, 0);
+    for (int64_t i = 0; i < rows; i++)
+        order[i] = i;
+    for (int64_t k = 0; k < least; k++) {
+        int64_t with = exchanges[k] - 1, keep = order[k];
+        order[k] = order[with];
+        order[with] = keep;
+    }
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++) {
+            cplx sum = i <= j ? get(&f, i * columns + j) : 0;
+            for (int64_t k = 0; k < i && k <= j && k < least; k++)
+                sum += get(&f, i * columns + k) * get(&f, k * columns + j);
+            near(sum, get(&a, order[i] * columns + j), type);
+        }
+}
+
+static void qr_case(int64_t type, int64_t rows, int64_t columns) {
+    struct array a, r = {type, {0}}, tau = {type, {0}}, q = {type, {0}};
+    int64_t least = rows < columns ? rows : columns;
+    fill(&a, type, rows * columns, (unsigned)(rows * 16 + columns));
+    int64_t config[LINALG_NUMBERS] = {type, rows, columns};
+    RUN(geqrf, config, r.memory, tau.memory, a.memory);
+    if (rows < columns) return;
+    config[LINALG_EXTRA] = least;
+    RUN(orgqr, config, q.memory, r.memory, tau.memory);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++) {
+            cplx sum = 0;
+            for (int64_t k = 0; k <= j; k++)
+                sum += get(&q, i * columns + k) * get(&r, k * columns + j);
+            near(sum, get(&a, i * columns + j), type);
+        }
+    for (int64_t i = 0; i < columns; i++) {
+        assert_true(cimag(get(&r, i * columns + i)) == 0);
+        for (int64_t j = 0; j < columns; j++) {
+            cplx sum = 0;
+            for (int64_t k = 0; k < rows; k++)
+                sum += conj(get(&q, k * columns + i)) * get(&q, k * columns + j);
+            near(sum, i == j, type);
+        }
+    }
+}
+
+static void test_lu_and_qr(void **state) {
+    (void)state;
+    for (int64_t rows = 1; rows <= N; rows++)
+        for (int64_t columns = 1; columns <= N; columns++)
+            for (int t = 0; t < 4; t++) {
+                lu_case(types[t], rows, columns);
+                qr_case(types[t], rows, columns);
+            }
+}
+
+static void test_singular_lu(void **state) {
+    double a[4] = {0, 0, 0, 0}, f[4];
+    int32_t exchanges[2], info;
+    int64_t config[LINALG_NUMBERS] = {RT_F64, 2, 2};
+    (void)state;
+    RUN(getrf, config, f, exchanges, &info, a);
+    assert_int_equal(info, 1);
+}
+
+static void test_eigen(void **state) {
+    (void)state;
+    for (int64_t n = 1; n <= N; n++)
+        for (int t = 0; t < 4; t++)
+            for (int lower = 0; lower < 2; lower++) {
+                bool wide = types[t] == RT_F64 || types[t] == RT_C128;
+                struct array a, v = {types[t], {0}}, d = {wide ? RT_F64 : RT_F32, {0}};
+                int32_t info = -1;
+                fill(&a, types[t], n * n, (unsigned)n);
+                make_hermitian(&a, n, 0);
+                int64_t config[LINALG_NUMBERS] = {types[t], n, n, lower};
+                RUN(syevd, config, v.memory, d.memory, &info, a.memory);
+                assert_int_equal(info, 0);
+                for (int64_t j = 0; j < n; j++) {
+                    if (j > 0) assert_true(creal(get(&d, j - 1)) <= creal(get(&d, j)));
+                    double size = 0;
+                    for (int64_t i = 0; i < n; i++) {
+                        cplx sum = 0;
+                        for (int64_t k = 0; k < n; k++)
+                            sum += get(&a, i * n + k) * get(&v, k * n + j);
+                        near(sum, get(&d, j) * get(&v, i * n + j), types[t]);
+                        size += creal(get(&v, i * n + j) * conj(get(&v, i * n + j)));
+                    }
+                    near(size, 1, types[t]);
+                }
+            }
+}
+
+/* rank: columns past it repeat earlier ones. */
+static void svd_case(int64_t type, int64_t rows, int64_t columns, bool full, int64_t rank) {
+    bool is_wide = type == RT_F64 || type == RT_C128;
+    int64_t n = rows < columns ? rows : columns, uc = full ? rows : n, vr = full ? columns : n;
+    struct array a, copy = {type, {0}}, s = {is_wide ? RT_F64 : RT_F32, {0}}, u = {type, {0}},
+                    vt = {type, {0}};
+    int32_t info = -1;
+    fill(&a, type, rows * columns, (unsigned)(rows * 16 + columns));
+    for (int64_t j = rank; j < columns; j++)
+        for (int64_t i = 0; i < rows; i++)
+            number_set(type, a.memory, i * columns + j, rank ? get(&a, i * columns + j % rank) : 0);
+    int64_t config[LINALG_NUMBERS] = {type, rows, columns, 0, uc, vr};
+    RUN(gesdd, config, copy.memory, s.memory, u.memory, vt.memory, &info, a.memory);
+    assert_int_equal(info, 0);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++) {
+            cplx sum = 0;
+            for (int64_t k = 0; k < n; k++)
+                sum += get(&u, i * uc + k) * get(&s, k) * get(&vt, k * columns + j);
+            near(sum, get(&a, i * columns + j), type);
+        }
+    for (int64_t i = 0; i < uc; i++)
+        for (int64_t j = 0; j < uc; j++) {
+            cplx sum = 0;
+            for (int64_t k = 0; k < rows; k++)
+                sum += conj(get(&u, k * uc + i)) * get(&u, k * uc + j);
+            near(sum, i == j, type);
+        }
+    for (int64_t i = 0; i < vr; i++)
+        for (int64_t j = 0; j < vr; j++) {
+            cplx sum = 0;
+            for (int64_t k = 0; k < columns; k++)
+                sum += get(&vt, i * columns + k) * conj(get(&vt, j * columns + k));
+            near(sum, i == j, type);
+        }
+    for (int64_t k = 1; k < n; k++)
+        assert_true(creal(get(&s, k)) <= creal(get(&s, k - 1)));
+    for (int64_t k = rank; k < n; k++)
+        near(get(&s, k), 0, type);
+}
+
+static void test_svd(void **state) {
+    (void)state;
+    for (int64_t rows = 1; rows <= N; rows += 2)
+        for (int64_t columns = 1; columns <= N; columns += 3)
+            for (int how = 0; how < 8; how++) {
+                svd_case(types[how % 4], rows, columns, how & 4, N);
+                if (columns > 2) svd_case(types[how % 4], rows, columns, how & 4, columns / 2);
+                svd_case(types[how % 4], rows, columns, how & 4, 0);
+            }
+}
+
+/* NaN goes through and nothing loops for ever. */
+static void test_nan(void **state) {
+    double a[16], v[16], d[4], u[16], vt[16], copy[16];
+    int32_t info;
+    (void)state;
+    for (int i = 0; i < 16; i++)
+        a[i] = (double)NAN;
+    int64_t config[LINALG_NUMBERS] = {RT_F64, 4, 4, 0, 4, 4};
+    RUN(syevd, config, v, d, &info, a);
+    assert_true(isnan(d[0]));
+    RUN(gesdd, config, copy, d, u, vt, &info, a);
+    assert_true(isnan(d[0]));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cholesky),  cmocka_unit_test(test_solve),
+        cmocka_unit_test(test_lu_and_qr), cmocka_unit_test(test_singular_lu),
+        cmocka_unit_test(test_eigen),     cmocka_unit_test(test_svd),
+        cmocka_unit_test(test_nan),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
