@@ -429,6 +429,10 @@ void instr_move_before(struct hlo_instr *instr, struct hlo_instr *before);
 bool instr_has_users(const struct hlo_instr *instr);
 int instr_user_count(const struct hlo_instr *instr); /* edges */
 
+/* What an index such as {1,0} names in a tuple, and (unless NULL) the number of its first leaf;
+ * NULL where it names nothing. */
+const struct shape *hlo_index_shape(const struct shape *shape, struct int_list index,
+                                    int *first_leaf);
 /* The leaf that an index such as {1,0} names in a tuple; -1 where it names none, or a tuple. */
 int hlo_index_leaf(const struct shape *shape, struct int_list index);
 

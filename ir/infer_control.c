@@ -1,4 +1,4 @@
-/* Shapes of operations that call, wait or talk to other devices. */
+/* Shapes of operations that call or wait. */
 #include "ir/infer_internal.h"
 
 const struct shape *infer_same_as_operand(struct hlo_instr *instr, struct diag *diag) {
@@ -6,7 +6,7 @@ const struct shape *infer_same_as_operand(struct hlo_instr *instr, struct diag *
     return infer_operand(instr, 0);
 }
 
-static const struct shape **operand_shapes(const struct hlo_instr *instr, int first) {
+const struct shape **infer_operand_shapes(const struct hlo_instr *instr, int first) {
     int count = instr->noperands - first;
     const struct shape **shapes =
         arena_array(instr->parent->module->arena, (size_t)(count > 0 ? count : 1), sizeof *shapes);
@@ -16,7 +16,7 @@ static const struct shape **operand_shapes(const struct hlo_instr *instr, int fi
 }
 
 const struct shape *infer_call(struct hlo_instr *instr, struct diag *diag) {
-    if (!infer_check_called(instr, diag, 0, instr->noperands, operand_shapes(instr, 0)))
+    if (!infer_check_called(instr, diag, 0, instr->noperands, infer_operand_shapes(instr, 0)))
         return NULL;
     return infer_root(instr, 0);
 }
@@ -65,88 +65,6 @@ const struct shape *infer_after_all(struct hlo_instr *instr, struct diag *diag) 
             return INFER_FAIL(instr, diag, "operand %d has shape %s, token[] expected", i,
                               infer_text(instr, infer_operand(instr, i)));
     return shape_token(infer_table(instr));
-}
-
-/* One array as it is; more as a tuple. */
-static const struct shape *operands_or_tuple(struct hlo_instr *instr, struct diag *diag) {
-    for (int i = 0; i < instr->noperands; i++)
-        if (!infer_array_operand(instr, diag, i)) return NULL;
-    if (instr->noperands == 1) {
-        /* A tuple of one is written by some programs. */
-        const struct shape *shape = infer_operand(instr, 0);
-        if (instr->shape && shape_is_tuple(instr->shape))
-            return infer_tuple(instr, diag, 1, &shape);
-        return shape;
-    }
-    return infer_tuple(instr, diag, instr->noperands, operand_shapes(instr, 0));
-}
-
-const struct shape *infer_all_reduce(struct hlo_instr *instr, struct diag *diag) {
-    if (instr->opcode == OP_ALL_REDUCE && !infer_check_called(instr, diag, 0, 2, NULL)) return NULL;
-    return operands_or_tuple(instr, diag);
-}
-
-const struct shape *infer_collective_permute(struct hlo_instr *instr, struct diag *diag) {
-    if (instr_attr(instr, ATTR_SLICE_SIZES)) return infer_written(instr, diag);
-    return operands_or_tuple(instr, diag);
-}
-
-/* The array leaf that the written result has for operand `index`; NULL where it is no such. */
-static const struct shape *written_part(const struct hlo_instr *instr, int index) {
-    const struct shape *shape = instr->shape;
-    if (shape_is_array(shape)) return instr->noperands == 1 ? shape : NULL;
-    if (!shape_is_tuple(shape) || shape->ntuple != instr->noperands) return NULL;
-    return shape_is_array(shape->tuple[index]) ? shape->tuple[index] : NULL;
-}
-
-/* Result and operand differ in one dimension only, which the number of devices in a group (known
- * only when run) multiplies or, for `divided`, divides. */
-static const struct shape *scaled(struct hlo_instr *instr, struct diag *diag, bool divided) {
-    struct int_list dims = instr_ints(instr, ATTR_DIMENSIONS);
-    if (!infer_written(instr, diag)) return NULL;
-    if (dims.count != 1)
-        return INFER_FAIL(instr, diag, "%d dimensions given, 1 expected", dims.count);
-    for (int k = 0; k < instr->noperands; k++) {
-        const struct shape *from = infer_array_operand(instr, diag, k);
-        const struct shape *to = written_part(instr, k);
-        if (!from || !infer_check_dims(instr, diag, "dimensions", dims, from->rank)) return NULL;
-        bool fits = to && to->type == from->type && to->rank == from->rank;
-        for (int i = 0; fits && i < from->rank; i++) {
-            int64_t small = divided ? to->dims[i] : from->dims[i];
-            int64_t large = divided ? from->dims[i] : to->dims[i];
-            fits = i == dims.v[0] ? (small ? large % small == 0 : large == 0) : small == large;
-        }
-        if (!fits)
-            return INFER_FAIL(instr, diag,
-                              "result %s given for operand %s, its shape with "
-                              "dimension %lld %s by the group size expected",
-                              infer_text(instr, instr->shape), infer_text(instr, from),
-                              (long long)dims.v[0], divided ? "divided" : "multiplied");
-    }
-    return instr->shape;
-}
-
-const struct shape *infer_all_gather(struct hlo_instr *instr, struct diag *diag) {
-    return scaled(instr, diag, false);
-}
-
-const struct shape *infer_reduce_scatter(struct hlo_instr *instr, struct diag *diag) {
-    if (!infer_check_called(instr, diag, 0, 2, NULL)) return NULL;
-    return scaled(instr, diag, true);
-}
-
-const struct shape *infer_all_to_all(struct hlo_instr *instr, struct diag *diag) {
-    struct int_list dims = instr_ints(instr, ATTR_DIMENSIONS);
-    const struct shape *first = infer_array_operand(instr, diag, 0);
-    if (!first || !infer_check_dims(instr, diag, "dimensions", dims, first->rank)) return NULL;
-    for (int i = 1; i < instr->noperands; i++)
-        if (!infer_same(first, infer_operand(instr, i)))
-            return INFER_FAIL(instr, diag,
-                              "operand %d has shape %s, %s (that of operand 0) "
-                              "expected",
-                              i, infer_text(instr, infer_operand(instr, i)),
-                              infer_text(instr, first));
-    return operands_or_tuple(instr, diag);
 }
 
 const struct shape *infer_copy_done(struct hlo_instr *instr, struct diag *diag) {

@@ -21,7 +21,15 @@ const struct shape *infer_set_dimension_size(struct hlo_instr *instr, struct dia
     if (!shape_is_scalar(size) || size->type != TYPE_S32)
         return INFER_FAIL(instr, diag, "size has shape %s, s32[] expected",
                           infer_text(instr, size));
-    return shape;
+    if (instr->shape) return shape;
+    bool dynamic[SHAPE_MAX_RANK];
+    for (int i = 0; i < shape->rank; i++)
+        dynamic[i] =
+            (shape->dynamic && shape->dynamic[i]) || i == instr_ints(instr, ATTR_DIMENSIONS).v[0];
+    struct shape proto = *shape->plain;
+    proto.dynamic = dynamic;
+    const char *why;
+    return shape_intern(infer_table(instr), &proto, &why);
 }
 
 /* Checks the index array; *vector gets the length of an index vector. */

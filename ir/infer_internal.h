@@ -38,6 +38,8 @@ bool infer_contains(struct int_list dims, int64_t value);
 /* Whether called computation `index` takes exactly these parameters (NULL: any shape each). */
 bool infer_check_called(struct hlo_instr *instr, struct diag *diag, int index, int count,
                         const struct shape *const *parameters);
+/* Shapes of the operands from `first` on; arena memory. */
+const struct shape **infer_operand_shapes(const struct hlo_instr *instr, int first);
 const struct shape *infer_root(const struct hlo_instr *instr, int index);
 /* Sizes after a window has gone over `sizes`; false with an error in diag. */
 bool infer_windowed(struct hlo_instr *instr, struct diag *diag, const struct window *window,
@@ -63,6 +65,8 @@ infer_function infer_map, infer_dot, infer_ragged_dot, infer_convolution, infer_
     infer_cholesky, infer_triangular_solve, infer_batch_norm, infer_rng, infer_rng_bit_generator;
 infer_function infer_same_as_operand, infer_call, infer_while, infer_conditional, infer_after_all,
     infer_all_reduce, infer_all_gather, infer_collective_permute, infer_all_to_all,
-    infer_reduce_scatter, infer_copy_done, infer_async, infer_async_done, infer_constant;
+    infer_reduce_scatter, infer_copy_done, infer_async, infer_async_done, infer_constant,
+    infer_collective_start, infer_ragged_all_to_all, infer_infeed, infer_outfeed, infer_transfer,
+    infer_transfer_done, infer_add_dependency, infer_copy_start, infer_rng_state;
 
 #endif

@@ -74,6 +74,12 @@ const struct shape *infer_rng_bit_generator(struct hlo_instr *instr, struct diag
     return result;
 }
 
+const struct shape *infer_rng_state(struct hlo_instr *instr, struct diag *diag) {
+    const int64_t size = 2;
+
+    return infer_array(instr, diag, TYPE_U64, 1, &size);
+}
+
 /* ---- ragged-dot: rows of one dimension go in groups, each with its own right side ---- */
 
 struct ragged {

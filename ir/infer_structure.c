@@ -8,7 +8,7 @@ const struct shape *infer_iota(struct hlo_instr *instr, struct diag *diag) {
     if (!shape_is_array(shape) || shape->type == TYPE_PRED)
         return INFER_FAIL(instr, diag, "shape %s given, an array of numbers expected",
                           infer_text(instr, shape));
-    if (shape->rank ? dim < 0 || dim >= shape->rank : dim != 0)
+    if (dim < 0 || dim >= shape->rank)
         return INFER_FAIL(instr, diag, "iota_dimension=%lld given, a dimension of %s expected",
                           (long long)dim, infer_text(instr, shape));
     return shape;
@@ -71,6 +71,10 @@ const struct shape *infer_dynamic_reshape(struct hlo_instr *instr, struct diag *
     if (to && instr->noperands != to->rank + 1)
         return INFER_FAIL(instr, diag, "%d sizes given, %d for %s expected", instr->noperands - 1,
                           to->rank, infer_text(instr, to));
+    for (int i = 1; to && i < instr->noperands; i++)
+        if (!shape_is_scalar(infer_operand(instr, i)) || infer_operand(instr, i)->type != TYPE_S32)
+            return INFER_FAIL(instr, diag, "operand %d has shape %s, s32[] expected", i,
+                              infer_text(instr, infer_operand(instr, i)));
     return to;
 }
 

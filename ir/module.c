@@ -252,12 +252,20 @@ bool instr_source(const struct hlo_instr *instr, const char **file, int64_t *lin
     return true;
 }
 
-int hlo_index_leaf(const struct shape *shape, struct int_list index) {
+const struct shape *hlo_index_shape(const struct shape *shape, struct int_list index,
+                                    int *first_leaf) {
     int leaf = 0;
     for (int i = 0; i < index.count; i++) {
-        if (!shape_is_tuple(shape) || index.v[i] < 0 || index.v[i] >= shape->ntuple) return -1;
+        if (!shape_is_tuple(shape) || index.v[i] < 0 || index.v[i] >= shape->ntuple) return NULL;
         leaf += shape_tuple_first_leaf(shape, (int)index.v[i]);
         shape = shape->tuple[index.v[i]];
     }
-    return shape_is_tuple(shape) ? -1 : leaf;
+    if (first_leaf) *first_leaf = leaf;
+    return shape;
+}
+
+int hlo_index_leaf(const struct shape *shape, struct int_list index) {
+    int leaf;
+    const struct shape *named = hlo_index_shape(shape, index, &leaf);
+    return named && !shape_is_tuple(named) ? leaf : -1;
 }

@@ -17,8 +17,11 @@ static const char *text(struct verifier *v, const struct shape *shape) {
     return shape ? shape_to_string(v->scratch, shape, false) : "no shape";
 }
 
-/* Bounds may be written where inference sees sizes: with dynamic dimensions only ranks are held
- * against each other. */
+/* Whether either is dynamic in this dimension: bounds may be written where inference sees sizes. */
+static bool loose_dim(const struct shape *a, const struct shape *b, int dim) {
+    return (a->dynamic && a->dynamic[dim]) || (b->dynamic && b->dynamic[dim]);
+}
+
 static bool agrees(const struct shape *given, const struct shape *inferred) {
     if (shape_compatible(given, inferred)) return true;
     if (given->type != inferred->type || given->rank != inferred->rank ||
@@ -26,7 +29,9 @@ static bool agrees(const struct shape *given, const struct shape *inferred) {
         return false;
     for (int i = 0; i < given->ntuple; i++)
         if (!agrees(given->tuple[i], inferred->tuple[i])) return false;
-    return shape_is_dynamic(given) || shape_is_dynamic(inferred);
+    for (int i = 0; i < given->rank; i++)
+        if (given->dims[i] != inferred->dims[i] && !loose_dim(given, inferred, i)) return false;
+    return true;
 }
 
 static bool layout_good(const struct shape *shape) {
@@ -296,14 +301,6 @@ static void check_call_graph(struct verifier *v) {
 
 /* ---- the module line ---- */
 
-static const struct shape *at_index(const struct shape *shape, struct int_list index) {
-    for (int i = 0; i < index.count; i++) {
-        if (shape->type != TYPE_TUPLE || index.v[i] < 0 || index.v[i] >= shape->ntuple) return NULL;
-        shape = shape->tuple[index.v[i]];
-    }
-    return shape;
-}
-
 static void module_error(struct verifier *v, const char *what) {
     v->good = false;
     diag_error(v->diag, v->module->entry->loc, "%s", what);
@@ -313,10 +310,11 @@ static void check_aliases(struct verifier *v) {
     const struct hlo_computation *entry = v->module->entry;
     for (int i = 0; i < v->module->aliases.count; i++) {
         const struct alias_entry *alias = &v->module->aliases.v[i];
-        const struct shape *output = at_index(entry->root->shape, alias->output_index);
+        const struct shape *output = hlo_index_shape(entry->root->shape, alias->output_index, NULL);
         const struct shape *input =
             alias->parameter >= 0 && alias->parameter < entry->nparameters
-                ? at_index(entry->parameters[alias->parameter]->shape, alias->parameter_index)
+                ? hlo_index_shape(entry->parameters[alias->parameter]->shape,
+                                  alias->parameter_index, NULL)
                 : NULL;
         if (!output || !input)
             module_error(v, "input_output_alias names an output or a parameter that is not there");
