@@ -19,11 +19,13 @@ static const char usage[] =
     "  --filter=GLOB            only cases whose path or last part matches\n"
     "  --program=NAME           the program in each folder (module.hlo)\n"
     "  --timeout=SECONDS        for one case (600)\n"
+    "  --passes=A,B,C  --disable-pass=A  --verify    what runs before, for interp too\n"
     "  --threads=N  --mcpu=NAME  -O0..-O3  --seed=N  --matmul-precision=...\n";
 
 enum { OPT_FILTER = OPT_OWN, OPT_PROGRAM, OPT_TIMEOUT };
 
 static const struct option options[] = {COMMON_TARGET_OPTIONS,
+                                        COMMON_PASS_OPTIONS,
                                         COMMON_HELP_OPTION,
                                         {"filter", required_argument, NULL, OPT_FILTER},
                                         {"program", required_argument, NULL, OPT_PROGRAM},

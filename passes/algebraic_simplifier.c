@@ -215,6 +215,9 @@ static struct hlo_instr *select_known(struct pass_context *context, struct hlo_i
         with = instr->operands[1];
     else if (instr_is_splat(instr->operands[0], 0))
         with = instr->operands[2];
+    else if (is_pred(instr) && instr_is_splat(instr->operands[1], 1) &&
+             instr_is_splat(instr->operands[2], 0) && same_array(instr, instr->operands[0]))
+        with = instr->operands[0];
     if (with) MAY_REWRITE(context);
     return with;
 }

@@ -219,8 +219,7 @@ static enum outcome check_module(struct hlo_module *module, struct diag *diag, i
     context.verify = true;
     const enum pass_id *passes = pass_pipeline(PASS_TARGET_CPU, level, &count);
     if (level == 2)
-        passes =
-            pass_list_parse(arena, "loop_fusion,flatten_call_graph,copy_insertion", &count, diag);
+        passes = pass_list_parse(arena, "fusion,flatten_call_graph,copy_insertion", &count, diag);
     enum outcome outcome = SKIPPED;
     struct eval_options options = {.max_steps = 50 * 1000 * 1000};
     struct literal *want = module_evaluate(module, args, &options, diag);

@@ -112,8 +112,9 @@ bool instr_is_product(const struct hlo_instr *instr) {
 
 struct analysis {
     struct fusion_info *info;
-    struct fusion_instr_level *levels;
-    const struct hlo_computation *fused;
+    enum fusion_level *levels;
+    struct hlo_instr *const *members;
+    int count;
     int nreduces, nproducts, nupdates;
     bool full; /* something has level FULL */
 };
@@ -131,9 +132,18 @@ static bool same_reduction(const struct hlo_instr *a, const struct hlo_instr *b)
     return true;
 }
 
-/* During the walk an instruction's mark is its place in levels[]. */
+/* During the walk a member's mark is its place in members[]. */
+static bool is_member(const struct analysis *a, const struct hlo_instr *instr) {
+    return instr->mark >= 0 && instr->mark < a->count && a->members[instr->mark] == instr;
+}
+
+/* What is no member comes in from outside. */
 static enum fusion_level level(const struct analysis *a, const struct hlo_instr *instr) {
-    return a->levels[instr->mark].level;
+    return is_member(a, instr) ? a->levels[instr->mark] : FUSION_LEVEL_FREE;
+}
+
+static bool is_outside(const struct analysis *a, const struct hlo_instr *instr) {
+    return instr->opcode == OP_PARAMETER || !is_member(a, instr);
 }
 
 static bool add_reduce(struct analysis *a, const struct hlo_instr *reduce) {
@@ -156,10 +166,9 @@ static bool add_reduce(struct analysis *a, const struct hlo_instr *reduce) {
     return rows == a->info->rows && columns == a->info->columns;
 }
 
-static bool is_direct_operand(const struct hlo_instr *instr) {
-    for (;; instr = instr->operands[0]) {
+static bool is_direct_operand(const struct analysis *a, const struct hlo_instr *instr) {
+    for (; !is_outside(a, instr); instr = instr->operands[0]) {
         switch (instr->opcode) {
-        case OP_PARAMETER: return true;
         case OP_BITCAST:
         case OP_RESHAPE:
         case OP_TRANSPOSE:
@@ -169,13 +178,14 @@ static bool is_direct_operand(const struct hlo_instr *instr) {
         default: return false;
         }
     }
+    return true;
 }
 
 static bool add_product(struct analysis *a, const struct hlo_instr *product) {
     if (a->nproducts++ > 0) return false;
     a->info->hero = product;
     for (int i = 0; i < product->noperands; i++)
-        if (!is_direct_operand(product->operands[i])) return false;
+        if (!is_direct_operand(a, product->operands[i])) return false;
     return true;
 }
 
@@ -191,11 +201,12 @@ static bool reads_replaced(const struct hlo_instr *slice, const struct hlo_instr
 }
 
 /* What is between the slice and the update happens at the same index. */
-static bool stays_in_place(const struct hlo_instr *instr, const struct hlo_instr *update) {
+static bool stays_in_place(const struct analysis *a, const struct hlo_instr *instr,
+                           const struct hlo_instr *update) {
     enum { MOST = 16 };
     for (int steps = 0; steps < MOST; steps++) {
         const struct hlo_use *use = instr->users;
-        if (!use || use->next) return false;
+        if (!use || use->next || !is_member(a, use->user)) return false;
         if (use->user == update) return use->index == 1;
         if (!instr_keeps_index(use->user)) return false;
         instr = use->user;
@@ -205,12 +216,16 @@ static bool stays_in_place(const struct hlo_instr *instr, const struct hlo_instr
 
 static bool add_update(struct analysis *a, const struct hlo_instr *update) {
     const struct hlo_instr *target = update->operands[0];
-    if (!is_plain(update) || target->opcode != OP_PARAMETER) return false;
+    if (!is_plain(update) || !is_outside(a, target)) return false;
     for (int i = 1; i < update->noperands; i++)
         if (level(a, update->operands[i]) != FUSION_LEVEL_FREE) return false;
+    enum { MOST = 1000 };
+    int uses = 0;
     for (const struct hlo_use *use = target->users; use; use = use->next) {
-        if (use->user == update && use->index == 0) continue;
-        if (!reads_replaced(use->user, update) || !stays_in_place(use->user, update)) return false;
+        if (++uses > MOST) return false;
+        if (!is_member(a, use->user) || (use->user == update && use->index == 0)) continue;
+        if (!reads_replaced(use->user, update)) return false;
+        if (!stays_in_place(a, use->user, update)) return false;
     }
     if (a->nupdates++ == 0) a->info->hero = update;
     return true;
@@ -221,7 +236,7 @@ static bool join(const struct analysis *a, const struct hlo_instr *instr, enum f
     *to = FUSION_LEVEL_FREE;
     for (int i = 0; i < instr->noperands; i++) {
         enum fusion_level of = level(a, instr->operands[i]);
-        if (of == FUSION_LEVEL_TUPLE) return false;
+        if (of == FUSION_LEVEL_UPDATE) return false;
         if (of == FUSION_LEVEL_FREE || of == *to) continue;
         if (*to != FUSION_LEVEL_FREE) return false;
         *to = of;
@@ -237,24 +252,16 @@ static bool add_composed(struct analysis *a, const struct hlo_instr *instr, enum
     return true;
 }
 
-static bool add_root_tuple(struct analysis *a, const struct hlo_instr *tuple) {
-    if (tuple != a->fused->root || tuple->noperands == 0) return false;
-    for (int i = 0; i < tuple->noperands; i++)
-        if (!shape_is_array(tuple->operands[i]->shape)) return false;
-    return true;
-}
-
 static bool add_instr(struct analysis *a, const struct hlo_instr *instr, enum fusion_level *to) {
     *to = FUSION_LEVEL_FREE;
     switch (instr->opcode) {
     case OP_PARAMETER:
     case OP_CONSTANT: return is_plain(instr);
-    case OP_TUPLE: *to = FUSION_LEVEL_TUPLE; return add_root_tuple(a, instr);
-    case OP_DYNAMIC_UPDATE_SLICE: *to = FUSION_LEVEL_TUPLE; return add_update(a, instr);
+    case OP_DYNAMIC_UPDATE_SLICE: *to = FUSION_LEVEL_UPDATE; return add_update(a, instr);
     case OP_REDUCE: *to = FUSION_LEVEL_ROW; return add_reduce(a, instr);
     case OP_GET_TUPLE_ELEMENT:
         *to = FUSION_LEVEL_ROW;
-        return instr->operands[0]->opcode == OP_REDUCE;
+        return instr->operands[0]->opcode == OP_REDUCE && is_member(a, instr->operands[0]);
     default: break;
     }
     if (!instr_is_product(instr)) return add_composed(a, instr, to);
@@ -265,15 +272,6 @@ static bool add_instr(struct analysis *a, const struct hlo_instr *instr, enum fu
 static int compare_ids(const void *x, const void *y) {
     const struct fusion_instr_level *a = x, *b = y;
     return a->id < b->id ? -1 : a->id > b->id;
-}
-
-static void find_outputs(struct arena *arena, struct analysis *a) {
-    const struct hlo_instr *root = a->fused->root;
-    bool tuple = root->opcode == OP_TUPLE;
-    a->info->noutputs = tuple ? root->noperands : 1;
-    a->info->outputs = arena_array(arena, (size_t)a->info->noutputs + 1, sizeof *a->info->outputs);
-    for (int i = 0; i < a->info->noutputs; i++)
-        a->info->outputs[i] = tuple ? root->operands[i] : root;
 }
 
 static bool all_outputs(const struct analysis *a, enum fusion_level wanted) {
@@ -305,7 +303,8 @@ static bool outputs_are_rows(const struct analysis *a) {
 
 static enum fusion_shape classify_reduces(const struct analysis *a) {
     bool same = true, trailing = true;
-    for (const struct hlo_instr *i = a->fused->first; i; i = i->next) {
+    for (int k = 0; k < a->count; k++) {
+        const struct hlo_instr *i = a->members[k];
         if (i->opcode != OP_REDUCE) continue;
         same = same && same_reduction(i, a->info->hero);
         trailing = trailing && reduce_is_trailing(i);
@@ -332,27 +331,48 @@ static int count_row_dims(const struct hlo_instr *reduce) {
     return count;
 }
 
-const struct fusion_info *fusion_analyse(struct arena *arena, const struct hlo_computation *fused) {
+static void sort_levels(struct arena *arena, const struct analysis *a) {
+    struct fusion_instr_level *levels = arena_array(arena, (size_t)a->count + 1, sizeof *levels);
+    for (int i = 0; i < a->count; i++)
+        levels[i] = (struct fusion_instr_level){a->members[i]->id, a->levels[i]};
+    qsort(levels, (size_t)a->count, sizeof *levels, compare_ids);
+    a->info->nlevels = a->count;
+    a->info->levels = levels;
+}
+
+const struct fusion_info *fusion_analyse_members(struct arena *arena, int count,
+                                                 struct hlo_instr *const *members, int noutputs,
+                                                 struct hlo_instr *const *outputs) {
     struct fusion_info *info = arena_alloc(arena, sizeof *info);
-    *info = (struct fusion_info){.shape = FUSION_SHAPE_NONE};
-    struct analysis a = {.info = info, .fused = fused};
-    a.levels = arena_array(arena, (size_t)fused->count + 1, sizeof *a.levels);
-    find_outputs(arena, &a);
-    bool ok = true;
-    int count = 0;
-    for (struct hlo_instr *i = fused->first; i && ok; i = i->next) {
-        enum fusion_level to;
-        ok = add_instr(&a, i, &to);
-        i->mark = count;
-        a.levels[count++] = (struct fusion_instr_level){i->id, to};
-        a.full = a.full || to == FUSION_LEVEL_FULL;
+    *info =
+        (struct fusion_info){.shape = FUSION_SHAPE_NONE, .noutputs = noutputs, .outputs = outputs};
+    struct analysis a = {.info = info, .members = members, .count = count};
+    a.levels = arena_array(arena, (size_t)count + 1, sizeof *a.levels);
+    for (int i = 0; i < count; i++) {
+        members[i]->mark = i;
+        if (!add_instr(&a, members[i], &a.levels[i])) return info;
+        a.full = a.full || a.levels[i] == FUSION_LEVEL_FULL;
     }
-    if (ok) info->shape = classify(&a);
-    if (ok && info->shape == FUSION_SHAPE_ROWS) info->row_dims = count_row_dims(info->hero);
-    qsort(a.levels, (size_t)count, sizeof *a.levels, compare_ids);
-    info->nlevels = count;
-    info->levels = a.levels;
+    for (int i = 0; i < noutputs; i++)
+        if (!shape_is_array(outputs[i]->shape)) return info;
+    if (noutputs > 0) info->shape = classify(&a);
+    if (info->shape == FUSION_SHAPE_ROWS) info->row_dims = count_row_dims(info->hero);
+    sort_levels(arena, &a);
     return info;
+}
+
+const struct fusion_info *fusion_analyse(struct arena *arena, const struct hlo_computation *fused) {
+    struct hlo_instr *root = fused->root;
+    bool tuple = root->opcode == OP_TUPLE;
+    size_t n = (size_t)fused->count + 1;
+    struct hlo_instr **members = arena_array(arena, n, sizeof *members);
+    struct hlo_instr **outputs = arena_array(arena, (size_t)root->noperands + 1, sizeof *outputs);
+    int count = 0, noutputs = tuple ? root->noperands : 1;
+    for (struct hlo_instr *i = fused->first; i; i = i->next)
+        if (!tuple || i != root) members[count++] = i;
+    for (int i = 0; i < noutputs; i++)
+        outputs[i] = tuple ? root->operands[i] : root;
+    return fusion_analyse_members(arena, count, members, noutputs, outputs);
 }
 
 enum fusion_level fusion_level_of(const struct fusion_info *info, const struct hlo_instr *instr) {

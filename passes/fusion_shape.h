@@ -41,7 +41,7 @@ enum fusion_level {
     /* REDUCE, ROWS: a reduce, or elementwise work on such. The linear index is the row's: that of
      * the reduce's result. */
     FUSION_LEVEL_ROW,
-    FUSION_LEVEL_TUPLE, /* the root tuple; an update */
+    FUSION_LEVEL_UPDATE, /* a dynamic-update-slice */
 };
 
 struct fusion_info {
@@ -49,7 +49,7 @@ struct fusion_info {
     /* The elements of the root tuple, or the root. All are arrays. An output may be a parameter or
      * get-tuple-element of a variadic reduce. */
     int noutputs;
-    const struct hlo_instr **outputs;
+    struct hlo_instr *const *outputs;
     /* LOOP: output 0. REDUCE, ROWS: the first reduce. PRODUCT: the dot or convolution. UPDATE: the
      * first dynamic-update-slice. */
     const struct hlo_instr *hero;
@@ -66,6 +66,11 @@ struct fusion_instr_level {
 
 /* In `arena`; linear in the computation but for a sort. */
 const struct fusion_info *fusion_analyse(struct arena *arena, const struct hlo_computation *fused);
+/* The same for instructions that are not in a computation of their own (yet): members in an order
+ * in which operands come first; what is no member comes in from outside. Changes their marks. */
+const struct fusion_info *fusion_analyse_members(struct arena *arena, int count,
+                                                 struct hlo_instr *const *members, int noutputs,
+                                                 struct hlo_instr *const *outputs);
 enum fusion_level fusion_level_of(const struct fusion_info *info, const struct hlo_instr *instr);
 enum fusion_shape fusion_shape(const struct hlo_computation *fused);
 const char *fusion_shape_name(enum fusion_shape shape);

@@ -67,7 +67,8 @@ enum pass_target { PASS_TARGET_GENERIC, PASS_TARGET_CPU, PASS_TARGET_TPU };
 
 /* The pipeline of a target at -O`level`, in order; a pass may stand in it several times. */
 const enum pass_id *pass_pipeline(enum pass_target target, int level, int *count);
-/* The passes named in "a,b,c", in arena memory; NULL with an error in diag for an unknown name. */
+/* The passes named in "a,b,c", in arena memory; generic, cpu and tpu stand for that pipeline at
+ * -O2. NULL with an error in diag for an unknown name. */
 const enum pass_id *pass_list_parse(struct arena *arena, const char *text, int *count,
                                     struct diag *diag);
 

@@ -60,23 +60,39 @@ enum pass_id pass_from_name(const char *name, size_t length) {
     return PASS_COUNT;
 }
 
+/* A pipeline's passes, where `name` (of `length` bytes) is a target's. */
+static const enum pass_id *pipeline_from_name(const char *name, size_t length, int *count) {
+    static const struct {
+        const char *name;
+        enum pass_target target;
+    } targets[] = {
+        {"generic", PASS_TARGET_GENERIC}, {"cpu", PASS_TARGET_CPU}, {"tpu", PASS_TARGET_TPU}};
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
+        if (name_matches(targets[i].name, name, length))
+            return pass_pipeline(targets[i].target, 2, count);
+    return NULL;
+}
+
 const enum pass_id *pass_list_parse(struct arena *arena, const char *text, int *count,
                                     struct diag *diag) {
-    size_t most = 1;
-    for (const char *c = text; *c; c++)
-        most += *c == ',';
-    enum pass_id *list = arena_array(arena, most, sizeof *list);
+    enum pass_id *list = arena_array(arena, 1, sizeof *list);
+    int capacity = 1;
     *count = 0;
     while (*text) {
         size_t length = strcspn(text, ",");
-        if (length > 0) {
-            enum pass_id id = pass_from_name(text, length);
-            if (id == PASS_COUNT) {
-                diag_error(diag, (struct src_loc){0, 0}, "there is no pass named '%.*s'",
-                           (int)(length < 100 ? length : 100), text);
-                return NULL;
-            }
-            list[(*count)++] = id;
+        enum pass_id one = pass_from_name(text, length);
+        int more = 1;
+        const enum pass_id *add =
+            one == PASS_COUNT ? pipeline_from_name(text, length, &more) : &one;
+        if (!add && length > 0) {
+            diag_error(diag, (struct src_loc){0, 0}, "there is no pass named '%.*s'",
+                       (int)(length < 100 ? length : 100), text);
+            return NULL;
+        }
+        if (add) {
+            list = arena_grow(arena, list, &capacity, *count + more, sizeof *list);
+            memcpy(list + *count, add, (size_t)more * sizeof *list);
+            *count += more;
         }
         text += length;
         if (*text == ',') text++;

@@ -1,0 +1,297 @@
+/* Fusion: instructions that can share a kernel become one `fusion` instruction, of the kinds in
+ * passes/fusion_shape.h. From the last instruction to the first, each joins the kernels of its
+ * users: all of them where computing it again costs less than storing and loading it, one of them
+ * as a further output, or else it starts a kernel of its own, which its producers may join. Groups
+ * that read the same array become one where that is one kernel. */
+#include "passes/dataflow.h"
+#include "passes/fusion_group.h"
+
+enum {
+    MOST_GROUPS = 16,       /* users' kernels that are looked at */
+    LEAST_ROWS = 4,         /* fewer rows: a row kernel would be one thread's work */
+    SERIAL_ELEMENTS = 16384 /* ... unless it is little work anyway */
+};
+static const double KERNEL_COST = 500; /* of one more kernel, in loads */
+static const int64_t MOST_COLUMNS = 1 << 17;
+
+/* The kernels that read a value. */
+struct readers {
+    int count;
+    struct group *groups[MOST_GROUPS];
+    struct fusion_use uses[MOST_GROUPS]; /* what each would compute; copies 0: cannot join */
+    bool stored;                         /* somebody needs it in memory */
+};
+
+/* ---- a product's epilogue ---- */
+
+static bool is_single_link(const struct hlo_instr *operand, const struct hlo_instr *user) {
+    if (operand == operand->parent->root) return false;
+    for (const struct hlo_use *use = operand->users; use; use = use->next)
+        if (use->user != user) return false;
+    return true;
+}
+
+/* An elementwise result of a product that nothing else needs: better stored by the product's
+ * kernel than computed by the readers'. */
+static bool ends_product(const struct hlo_instr *instr) {
+    enum { MOST_STEPS = 8 };
+    for (int step = 0; step < MOST_STEPS && instr_keeps_index(instr); step++) {
+        const struct hlo_instr *next = NULL;
+        for (int i = 0; i < instr->noperands && !next; i++) {
+            const struct hlo_instr *operand = instr->operands[i];
+            if (!is_single_link(operand, instr)) continue;
+            if (instr_is_product(operand)) return true;
+            if (instr_keeps_index(operand) && !instr_is_free(operand)) next = operand;
+        }
+        if (!next) return false;
+        instr = next;
+    }
+    return false;
+}
+
+/* ---- who reads it ---- */
+
+static bool can_compose(const struct hlo_instr *instr) {
+    if (instr->opcode == OP_CONSTANT)
+        return instr->shape->rank == 0 && shape_is_array(instr->shape) && !instr->ncontrol &&
+               !instr->is_control_predecessor;
+    return instr_is_composed(instr);
+}
+
+static bool accepts(struct fuser *fuser, struct group *group, struct hlo_instr *instr,
+                    struct fusion_use *use) {
+    const struct fusion_info *info;
+    if (!group->open || group->count >= FUSION_MOST_MEMBERS) return false;
+    *use = group_use_of(fuser, group, instr);
+    if (use->copies > FUSION_MOST_COPIES) return false;
+    switch (group->shape) {
+    case FUSION_SHAPE_LOOP:
+    case FUSION_SHAPE_REDUCE:
+    case FUSION_SHAPE_ROWS: return true;
+    case FUSION_SHAPE_PRODUCT:
+    case FUSION_SHAPE_UPDATE:
+        return group_classify(fuser, &group, 1, instr, false, &info) == group->shape;
+    default: return false;
+    }
+}
+
+static void find_readers(const struct hlo_instr *instr, struct readers *readers) {
+    *readers = (struct readers){.stored = instr == instr->parent->root};
+    for (const struct hlo_use *use = instr->users; use; use = use->next) {
+        const struct node *user = node_of(use->user);
+        for (int i = 0; i < user->count; i++) {
+            struct group *group = user->in[i].group;
+            int at = 0;
+            while (at < readers->count && readers->groups[at] != group)
+                at++;
+            if (at < readers->count) continue;
+            if (at == MOST_GROUPS || !group->open)
+                readers->stored = true;
+            else
+                readers->groups[readers->count++] = group;
+        }
+    }
+}
+
+static void find_uses(struct fuser *fuser, struct hlo_instr *instr, struct readers *readers) {
+    for (int i = 0; i < readers->count; i++)
+        if (!can_compose(instr) || !accepts(fuser, readers->groups[i], instr, &readers->uses[i]))
+            readers->uses[i].copies = 0;
+}
+
+static bool all_can_join(const struct readers *readers) {
+    for (int i = 0; i < readers->count; i++)
+        if (readers->uses[i].copies == 0) return false;
+    return readers->count > 0 && !readers->stored;
+}
+
+/* ---- joining ---- */
+
+static bool shape_pays(const struct fusion_info *info) {
+    if (info->shape == FUSION_SHAPE_NONE) return false;
+    if (info->shape != FUSION_SHAPE_ROWS) return true;
+    if (info->columns > MOST_COLUMNS) return false;
+    return info->rows >= LEAST_ROWS || info->rows * info->columns <= SERIAL_ELEMENTS;
+}
+
+static bool few_operands(struct group *const *groups, int count) {
+    struct hlo_instr *operands[FUSION_MOST_OPERANDS];
+    int total = 0;
+    for (int i = 0; i < count; i++)
+        total += group_operands(groups[i], operands, FUSION_MOST_OPERANDS);
+    return total < FUSION_MOST_OPERANDS;
+}
+
+/* The groups, and instr where not NULL, become the first group, if that is one kernel. */
+static bool join_all(struct fuser *fuser, struct group *const *groups, int count,
+                     struct hlo_instr *instr) {
+    const struct fusion_info *info;
+    if (group_classify(fuser, groups, count, instr, true, &info) == FUSION_SHAPE_NONE) return false;
+    if (!shape_pays(info) || !few_operands(groups, count)) return false;
+    if ((count > 1 || instr) && group_is_cyclic(fuser, groups, count, instr)) return false;
+    enum fusion_shape shape = info->shape;
+    for (int i = 1; i < count; i++)
+        group_merge(fuser, groups[0], groups[i]);
+    groups[0]->shape = shape;
+    if (!instr) return true;
+    struct fusion_use use = group_use_of(fuser, groups[0], instr);
+    if (use.copies == 0) use = (struct fusion_use){0, 1, groups[0]->elements};
+    group_add(fuser, groups[0], instr, use);
+    node_of(instr)->owner = groups[0];
+    return true;
+}
+
+/* Computing it where it is read costs no more than a kernel of its own, for `evals` elements. */
+static bool inlining_pays(const struct hlo_instr *instr, double evals) {
+    double load = element_load_cost(instr->shape->type), cost = instr_element_cost(instr);
+    double count = (double)instr->shape->count;
+    return evals * cost <= count * (cost + load) + evals * load + KERNEL_COST;
+}
+
+/* As one more output of one of the kernels that read it. */
+static bool join_as_output(struct fuser *fuser, struct hlo_instr *instr,
+                           const struct readers *readers, bool composed) {
+    for (int i = 0; i < readers->count; i++) {
+        if (composed && readers->uses[i].copies == 0) continue;
+        if (composed && !inlining_pays(instr, readers->uses[i].evals)) continue;
+        if (join_all(fuser, &readers->groups[i], 1, instr)) return true;
+    }
+    return false;
+}
+
+static void start(struct fuser *fuser, struct hlo_instr *instr, bool open) {
+    const struct fusion_info *info;
+    struct group *group = group_new(fuser, instr, open);
+    if (!open) return;
+    group->shape = group_classify(fuser, &group, 1, NULL, true, &info);
+    group->open = group->shape != FUSION_SHAPE_NONE;
+}
+
+/* Those that would compute it as cheaply as load it do. */
+static void join_where_cheap(struct fuser *fuser, struct hlo_instr *instr,
+                             const struct readers *readers, bool always) {
+    double load = element_load_cost(instr->shape->type);
+    double cost = instr_element_cost(instr);
+    for (int i = 0; i < readers->count; i++) {
+        if (readers->uses[i].copies == 0 || group_member(readers->groups[i], instr)) continue;
+        if (always || cost <= load) group_add(fuser, readers->groups[i], instr, readers->uses[i]);
+    }
+}
+
+/* ---- one instruction ---- */
+
+/* The product above will join the only reader's kernel along with it. */
+static bool goes_with_product(const struct readers *readers) {
+    return readers->count == 1 && readers->groups[0]->shape == FUSION_SHAPE_LOOP &&
+           readers->uses[0].class == 0;
+}
+
+static void visit_composed(struct fuser *fuser, struct hlo_instr *instr, struct readers *readers) {
+    find_uses(fuser, instr, readers);
+    bool all = all_can_join(readers);
+    double evals = 0;
+    if (instr_is_free(instr) || instr->opcode == OP_CONSTANT) {
+        if (!all) start(fuser, instr, can_compose(instr) && instr->opcode != OP_CONSTANT);
+        join_where_cheap(fuser, instr, readers, true);
+        return;
+    }
+    if (readers->count > 1 && !readers->stored &&
+        join_all(fuser, readers->groups, readers->count, NULL)) {
+        readers->count = 1;
+        find_uses(fuser, instr, readers);
+        all = all_can_join(readers);
+    }
+    for (int i = 0; i < readers->count; i++)
+        evals += readers->uses[i].evals;
+    bool apart = ends_product(instr) && !goes_with_product(readers);
+    if (!apart && all && inlining_pays(instr, evals)) {
+        join_where_cheap(fuser, instr, readers, true);
+        if (readers->count == 1) node_of(instr)->owner = readers->groups[0];
+        return;
+    }
+    bool output = !apart && (readers->stored || readers->count > 1);
+    if (!output || !join_as_output(fuser, instr, readers, true)) start(fuser, instr, true);
+    join_where_cheap(fuser, instr, readers, false);
+}
+
+/* Reduces and products: their readers become what happens to their results. */
+static void visit_hero(struct fuser *fuser, struct hlo_instr *instr, struct readers *readers) {
+    if (readers->count > 0 && !readers->stored &&
+        join_all(fuser, readers->groups, readers->count, instr))
+        return;
+    if (!join_as_output(fuser, instr, readers, false)) start(fuser, instr, true);
+}
+
+/* Kernels that read the same array, if it is a good part of what they touch, read it once. */
+static void merge_siblings(struct fuser *fuser, struct hlo_instr *instr) {
+    struct readers readers;
+    if (!shape_is_array(instr->shape) || instr->shape->count <= 1) return;
+    find_readers(instr, &readers);
+    for (int i = 0; i + 1 < readers.count; i++) {
+        for (int k = i + 1; k < readers.count; k++) {
+            struct group *pair[2] = {readers.groups[i], readers.groups[k]};
+            if (pair[0]->count == 0 || pair[1]->count == 0) continue;
+            if (pair[0]->shape == FUSION_SHAPE_PRODUCT || pair[1]->shape == FUSION_SHAPE_PRODUCT)
+                continue;
+            if (group_member(pair[0], instr) || group_member(pair[1], instr)) continue;
+            double elements = (double)instr->shape->count;
+            if (elements * 4 < pair[0]->elements && elements * 4 < pair[1]->elements) continue;
+            join_all(fuser, pair, 2, NULL);
+        }
+    }
+}
+
+static bool is_fusible_reduce(const struct hlo_instr *instr) {
+    return instr->opcode == OP_REDUCE && !instr->ncontrol && !instr->is_control_predecessor;
+}
+
+static bool is_reduce_part(const struct hlo_instr *instr) {
+    return instr->opcode == OP_GET_TUPLE_ELEMENT && is_fusible_reduce(instr->operands[0]);
+}
+
+static void visit(struct fuser *fuser, struct hlo_instr *instr) {
+    struct readers readers;
+    find_readers(instr, &readers);
+    if (!instr_has_users(instr) && instr != fuser->computation->root)
+        start(fuser, instr, false);
+    else if (is_fusible_reduce(instr) || instr_is_product(instr))
+        visit_hero(fuser, instr, &readers);
+    else if (can_compose(instr))
+        visit_composed(fuser, instr, &readers);
+    else
+        start(fuser, instr, instr->opcode == OP_DYNAMIC_UPDATE_SLICE || is_reduce_part(instr));
+    merge_siblings(fuser, instr);
+}
+
+static bool fuse_computation(struct pass_context *context, struct hlo_computation *computation) {
+    struct fuser fuser = {.context = context, .arena = arena_new(), .computation = computation};
+    int position = 0;
+    FOR_EACH_INSTR(instr, computation) {
+        struct node *node = arena_alloc(fuser.arena, sizeof *node);
+        *node = (struct node){.instr = instr, .position = position++};
+        instr->data = node;
+        instr->mark = 0;
+    }
+    for (struct hlo_instr *instr = computation->last; instr; instr = instr->prev)
+        visit(&fuser, instr);
+    bool changed = groups_build(&fuser);
+    arena_free(fuser.scratch);
+    arena_free(fuser.arena);
+    return changed;
+}
+
+/* Only what runs by itself: a reducer or a fusion's inside is part of a kernel already. */
+bool fusion_run(struct pass_context *context, struct hlo_module *module) {
+    bool changed = false;
+    module_sort_computations(module);
+    FOR_EACH_COMPUTATION(computation, module) computation->mark = computation == module->entry;
+    for (struct hlo_computation *c = module->last; c; c = c->prev) {
+        if (!c->mark) continue;
+        FOR_EACH_INSTR(instr, c)
+        for (int i = 0; instr_runs_callees(instr) && i < instr->ncalled; i++)
+            instr->called[i]->mark = 1;
+    }
+    FOR_EACH_COMPUTATION(computation, module)
+    if (computation->mark) changed |= fuse_computation(context, computation);
+    return changed;
+}

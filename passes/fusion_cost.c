@@ -1,0 +1,140 @@
+/* What it costs to compute a value again instead of storing and loading it. */
+#include "passes/fusion_group.h"
+
+static double operation_cost(const struct hlo_instr *instr) {
+    switch (instr->opcode) {
+    case OP_DIVIDE:
+    case OP_REMAINDER:
+    case OP_SQRT:
+    case OP_RSQRT:
+    case OP_GATHER: return 4;
+    case OP_ACOS:
+    case OP_ACOSH:
+    case OP_ASIN:
+    case OP_ASINH:
+    case OP_ATANH:
+    case OP_ATAN2:
+    case OP_CBRT:
+    case OP_COSINE:
+    case OP_COSH:
+    case OP_ERF:
+    case OP_EXPONENTIAL:
+    case OP_EXPONENTIAL_MINUS_ONE:
+    case OP_LOG:
+    case OP_LOG_PLUS_ONE:
+    case OP_LOGISTIC:
+    case OP_POWER:
+    case OP_SINE:
+    case OP_SINH:
+    case OP_TAN:
+    case OP_TANH: return 16;
+    case OP_MAP: return 2 + instr->called[0]->count;
+    case OP_BROADCAST:
+    case OP_RESHAPE:
+    case OP_BITCAST:
+    case OP_IOTA:
+    case OP_CONSTANT:
+    case OP_COPY: return 0;
+    case OP_CONVERT: return 0.5;
+    default: return instr->shape->type == TYPE_PRED ? 0.5 : 1;
+    }
+}
+
+bool instr_is_free(const struct hlo_instr *instr) {
+    switch (instr->opcode) {
+    case OP_BROADCAST:
+    case OP_RESHAPE:
+    case OP_BITCAST:
+    case OP_IOTA: return true;
+    case OP_CONSTANT: return instr->shape->rank == 0;
+    default: return false;
+    }
+}
+
+double element_load_cost(enum element_type type) {
+    return 0.5 + element_type_size(type) / 8.0;
+}
+
+/* Loads of scalars and of what small arrays spread are in a register or near. */
+static double load_cost(const struct hlo_instr *operand) {
+    while (instr_is_free(operand) && operand->noperands == 1)
+        operand = operand->operands[0];
+    if (operand->opcode == OP_CONSTANT || operand->opcode == OP_IOTA) return 0;
+    if (!shape_is_array(operand->shape) || operand->shape->count <= 1) return 0;
+    return element_load_cost(operand->shape->type);
+}
+
+double instr_element_cost(const struct hlo_instr *instr) {
+    double cost = operation_cost(instr);
+    for (int i = 0; i < instr->noperands; i++)
+        cost += load_cost(instr->operands[i]);
+    return cost;
+}
+
+/* Elements of the dims after the last one that the operand has. */
+static double inner_elements(const struct hlo_instr *broadcast) {
+    struct int_list dims = instr_ints(broadcast, ATTR_DIMENSIONS);
+    double inner = 1;
+    for (int i = broadcast->shape->rank - 1; i >= 0; i--) {
+        bool mapped = false;
+        for (int k = 0; k < dims.count; k++)
+            mapped = mapped || dims.v[k] == i;
+        if (mapped && broadcast->shape->dims[i] != 1) break;
+        inner *= (double)broadcast->shape->dims[i];
+    }
+    return inner;
+}
+
+/* The elements of operand `index` that `evals` evaluations of the user compute. */
+static double operand_evals(const struct hlo_instr *user, int index, double evals) {
+    const struct hlo_instr *operand = user->operands[index];
+    double count = (double)operand->shape->count, all = (double)user->shape->count;
+    if (count <= 1) return 1; /* loops leave it alone */
+    switch (user->opcode) {
+    case OP_BROADCAST: return evals / inner_elements(user);
+    case OP_CONCATENATE:
+    case OP_PAD: return all > count ? evals * count / all : evals;
+    default: return evals;
+    }
+}
+
+static struct fusion_use edge_use(struct fuser *fuser, const struct member *member, int index) {
+    const struct hlo_instr *user = member->instr, *operand = user->operands[index];
+    double count = (double)operand->shape->count;
+    switch (user->opcode) {
+    case OP_REDUCE:
+        if (index < user->noperands / 2) return (struct fusion_use){0, 1, count};
+        break;
+    case OP_DYNAMIC_UPDATE_SLICE:
+        if (index == 1) return (struct fusion_use){0, 1, count};
+        break;
+    case OP_DOT:
+    case OP_CONVOLUTION: return (struct fusion_use){++fuser->classes, 1, count};
+    default: break;
+    }
+    if (instr_keeps_index(user)) return member->use;
+    return (struct fusion_use){++fuser->classes, member->use.copies,
+                               operand_evals(user, index, member->use.evals)};
+}
+
+/* Uses of one class are one; others add up to a class of its own. */
+struct fusion_use group_use_of(struct fuser *fuser, const struct group *group,
+                               const struct hlo_instr *instr) {
+    enum { MOST = 16 };
+    int classes[MOST], count = 0;
+    struct fusion_use all = {0, 0, 0};
+    for (const struct hlo_use *use = instr->users; use; use = use->next) {
+        const struct member *member = group_member(group, use->user);
+        if (!member) continue;
+        struct fusion_use one = edge_use(fuser, member, use->index);
+        int at = 0;
+        while (at < count && classes[at] != one.class)
+            at++;
+        if (at < count) continue;
+        if (count < MOST) classes[count++] = one.class;
+        all.class = count == 1 ? one.class : ++fuser->classes;
+        all.copies += one.copies;
+        all.evals += one.evals;
+    }
+    return all;
+}

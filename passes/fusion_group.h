@@ -1,0 +1,107 @@
+/* Groups of instructions that are to become one kernel; private to the fusion pass. */
+#ifndef PASSES_FUSION_GROUP_H
+#define PASSES_FUSION_GROUP_H
+
+#include "passes/fusion_shape.h"
+#include "passes/pass.h"
+
+enum {
+    FUSION_MOST_MEMBERS = 256,
+    FUSION_MOST_OPERANDS = 96,
+    FUSION_MOST_OUTPUTS = 32,
+    FUSION_MOST_COPIES = 8, /* how often the code of one member may appear in a kernel */
+};
+
+struct group;
+
+/* How often a member is computed. Members of one class are computed at the same index, once; a
+ * class of its own means code of its own. */
+struct fusion_use {
+    int class;
+    int copies;   /* of the member's code */
+    double evals; /* elements computed in all */
+};
+
+struct member {
+    struct hlo_instr *instr;
+    struct fusion_use use;
+};
+
+struct group {
+    bool open; /* takes producers */
+    bool built;
+    enum fusion_shape shape;
+    int count, capacity;
+    struct member *members; /* in the order they came */
+    int first, last;        /* positions, least and largest */
+    int visited;            /* stamp of the last search that came by */
+    double elements;        /* of its index space: evaluations of class 0 */
+    /* When built: */
+    int noperands, noutputs;
+    struct hlo_instr **operands, **outputs;
+    struct hlo_computation *body;
+};
+
+struct membership {
+    struct group *group;
+    int index; /* in group->members */
+};
+
+/* What the pass knows of an instruction: its data. */
+struct node {
+    struct hlo_instr *instr;
+    int position;
+    struct group *owner; /* the group that stores the value; NULL: nobody yet, or nobody needs to */
+    int count, capacity;
+    struct membership *in;  /* groups that compute it, the owner too */
+    struct hlo_instr *with; /* what stands for it once groups are built */
+};
+
+struct fuser {
+    struct pass_context *context;
+    struct arena *arena;   /* of this computation's work */
+    struct arena *scratch; /* of one question; renewed now and then */
+    int nscratch;
+    struct hlo_computation *computation;
+    int ngroups, capacity;
+    struct group **groups;
+    int stamp, classes;
+};
+
+struct node *node_of(const struct hlo_instr *instr);
+/* The instruction's place in the group, or NULL. */
+struct member *group_member(const struct group *group, const struct hlo_instr *instr);
+struct group *group_new(struct fuser *fuser, struct hlo_instr *instr, bool open);
+void group_add(struct fuser *fuser, struct group *group, struct hlo_instr *instr,
+               struct fusion_use use);
+/* Everything of `from` goes into `into`; from is empty then. */
+void group_merge(struct fuser *fuser, struct group *into, struct group *from);
+/* The shape that the groups (count of them) and `instr` (or NULL) make as one kernel. `may_store`:
+ * the kernel stores instr's value where somebody else reads it. */
+enum fusion_shape group_classify(struct fuser *fuser, struct group *const *groups, int count,
+                                 struct hlo_instr *instr, bool may_store,
+                                 const struct fusion_info **info);
+/* One of the groups needs, by way of others, what one of them (or instr) makes. */
+bool group_is_cyclic(struct fuser *fuser, struct group *const *groups, int count,
+                     const struct hlo_instr *instr);
+/* Operands from outside, each once; at most `most` are counted. In `operands` where not NULL. */
+int group_operands(const struct group *group, struct hlo_instr **operands, int most);
+
+/* ---- cost (fusion_cost.c) ---- */
+
+/* Costs about nothing and reads no more than it makes. */
+bool instr_is_free(const struct hlo_instr *instr);
+/* Of one element that is read once, in order; 1: four bytes. */
+double element_load_cost(enum element_type type);
+/* Cost of one element of the result from its operands, loads too. */
+double instr_element_cost(const struct hlo_instr *instr);
+/* How the group's members that use `instr` would compute it; copies 0 where none does. */
+struct fusion_use group_use_of(struct fuser *fuser, const struct group *group,
+                               const struct hlo_instr *instr);
+
+/* ---- building (fusion_build.c) ---- */
+
+/* Replaces the groups of two and more by fusion instructions. */
+bool groups_build(struct fuser *fuser);
+
+#endif
