@@ -112,3 +112,26 @@ const struct shape **shape_leaves(struct arena *arena, const struct shape *shape
 bool ints_equal(int count, const int64_t *a, const int64_t *b) {
     return count == 0 || memcmp(a, b, (size_t)count * sizeof *a) == 0;
 }
+
+void instr_inline_called(struct hlo_instr *call) {
+    const struct hlo_computation *callee = call->called[0];
+    struct hlo_computation *into = call->parent;
+    struct arena *arena = into->module->arena;
+    FOR_EACH_INSTR(instr, callee) {
+        if (instr->opcode == OP_PARAMETER) {
+            instr->data = call->operands[instr->parameter];
+            continue;
+        }
+        struct hlo_instr **operands =
+            arena_array(arena, (size_t)instr->noperands, sizeof *operands);
+        for (int i = 0; i < instr->noperands; i++)
+            operands[i] = instr->operands[i]->data;
+        struct hlo_instr *copy = instr_clone(instr, into, call, NULL, operands);
+        for (int i = 0; i < instr->ncontrol; i++)
+            if (instr->control[i]->opcode != OP_PARAMETER)
+                instr_add_control(copy, instr->control[i]->data);
+        instr->data = copy;
+    }
+    instr_replace_uses(call, callee->root->data);
+    instr_remove(call);
+}

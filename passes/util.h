@@ -7,6 +7,9 @@
 /* Sets mark of every computation to whether something in it (or in what it calls) has a side
  * effect. The module's computations must be in callees-first order. */
 void mark_side_effects(struct hlo_module *module);
+/* Replaces a call or fusion by copies of the called computation's instructions, which it removes
+ * from the list. The callee must have a root and as many parameters as there are operands. */
+void instr_inline_called(struct hlo_instr *call);
 /* Must not be removed, merged or reordered. Needs mark_side_effects. */
 bool instr_has_side_effect(const struct hlo_instr *instr);
 /* Same opcode, shape (layout too), attributes, called computations; operands aside. */

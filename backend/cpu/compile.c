@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <llvm-c/Analysis.h>
 #include <llvm-c/BitWriter.h>
@@ -9,69 +10,60 @@
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 
-#include "backend/cpu/gen.h"
+#include "backend/cpu/entry.h"
+#include "passes/dataflow.h"
+#include "passes/pass.h"
 
 static const struct src_loc nowhere = {0};
 
-static void check(const struct hlo_computation *computation, bool scalar, struct diag *diag) {
-    for (const struct hlo_instr *i = computation->first; i; i = i->next) {
-        const char *why;
-        if (!gen_supported(i, scalar, &why)) diag_instr_error(diag, i, "%s", why);
+/* ---- what the backend takes ---- */
+
+/* What must hold for the rest of the backend, whatever passes ran before. */
+static bool legalise(struct hlo_module *module, struct diag *diag) {
+    static const enum pass_id passes[] = {PASS_layout_normalizer, PASS_fusion_unpacker,
+                                          PASS_flatten_call_graph, PASS_copy_insertion, PASS_dce};
+    struct pass_context context;
+    pass_context_init(&context, diag);
+    return pass_pipeline_run(&context, module, passes, (int)(sizeof passes / sizeof *passes));
+}
+
+static bool runs_by_itself(const struct hlo_instr *instr) {
+    switch (instr->opcode) {
+    case OP_PARAMETER:
+    case OP_CONSTANT:
+    case OP_AFTER_ALL: return true;
+    default: return instr_runs_callees(instr) || instr_is_alias(instr);
     }
 }
 
-/* Computations that are applied to single elements have code for less. */
-static bool all_supported(const struct hlo_module *module, struct diag *diag) {
+static void check_computation(const struct hlo_computation *computation, struct diag *diag) {
+    for (const struct hlo_instr *i = computation->first; i; i = i->next) {
+        const char *why = "the CPU target needs static sizes: pad to the bound";
+        bool fine =
+            !shape_is_dynamic(i->shape) && (runs_by_itself(i) || cpu_lowering_of(i, &why) != NULL);
+        if (!fine) diag_instr_error(diag, i, "%s", why);
+    }
+}
+
+/* Everything that has no code is named, in the order of the computations. */
+static bool all_supported(struct hlo_module *module, struct diag *diag) {
     int before = diag->errors;
-    for (struct hlo_computation *c = module->first; c; c = c->next)
-        c->mark = 0;
-    for (struct hlo_computation *c = module->last; c; c = c->prev)
-        for (const struct hlo_instr *i = c->first; i; i = i->next) {
-            bool each = i->opcode == OP_REDUCE || i->opcode == OP_REDUCE_WINDOW ||
-                        i->opcode == OP_MAP || i->opcode == OP_SCATTER || c->mark;
-            for (int k = 0; each && k < i->ncalled; k++)
+    FOR_EACH_COMPUTATION(c, module) c->mark = c == module->entry;
+    for (struct hlo_computation *c = module->last; c; c = c->prev) {
+        for (const struct hlo_instr *i = c->first; i && c->mark; i = i->next)
+            for (int k = 0; k < i->ncalled && instr_runs_callees(i); k++)
                 i->called[k]->mark = 1;
-        }
-    for (const struct hlo_computation *c = module->first; c; c = c->next)
-        check(c, c->mark != 0, diag);
+    }
+    FOR_EACH_COMPUTATION(c, module) if (c->mark) check_computation(c, diag);
     return diag->errors == before;
 }
 
-static void set_float_mode(struct cpu_gen *g, const char *name, LLVMValueRef slot) {
-    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
-    LLVMValueRef callee = LLVMGetIntrinsicDeclaration(g->b.module, id, NULL, 0);
-    LLVMBuildCall2(g->b.builder, LLVMGlobalGetValueType(callee), callee, &slot, 1, "");
-}
-
-static LLVMValueRef *array_of_pointers(struct cpu_gen *g, LLVMValueRef array, int count) {
-    LLVMValueRef *out = arena_array(g->arena, (size_t)count + 1, sizeof *out);
-    LLVMTypeRef pointer = LLVMPointerTypeInContext(g->b.context, 0);
-    for (int i = 0; i < count; i++) {
-        LLVMValueRef at = gen_i64(g, i);
-        at = LLVMBuildInBoundsGEP2(g->b.builder, pointer, array, &at, 1, "");
-        out[i] = LLVMBuildLoad2(g->b.builder, pointer, at, "");
+/* Every instruction's place in its computation, in mark. */
+static void number_instructions(struct hlo_module *module) {
+    FOR_EACH_COMPUTATION(c, module) {
+        int n = 0;
+        FOR_EACH_INSTR(instr, c) instr->mark = n++;
     }
-    return out;
-}
-
-static void emit_body(struct cpu_gen *g) {
-    const struct hlo_computation *entry = g->hlo->entry;
-    int inputs = 0;
-    for (int i = 0; i < entry->nparameters; i++)
-        inputs += entry->parameters[i]->shape->nleaves;
-    LLVMValueRef *in = array_of_pointers(g, LLVMGetParam(g->function, 0), inputs);
-    LLVMValueRef **args = arena_array(g->arena, (size_t)entry->nparameters + 1, sizeof *args);
-    for (int i = 0; i < entry->nparameters; i++) {
-        args[i] = in;
-        in += entry->parameters[i]->shape->nleaves;
-    }
-    const struct shape *result = entry->root->shape;
-    LLVMValueRef *out = array_of_pointers(g, LLVMGetParam(g->function, 1), result->nleaves);
-    LLVMValueRef *values = gen_computation(g, entry, args);
-    for (int i = 0; i < result->nleaves; i++)
-        if (shape_leaf(result, i)->bytes > 0)
-            LLVMBuildMemMove(g->b.builder, out[i], 1, values[i], 1,
-                             gen_i64(g, shape_leaf(result, i)->bytes));
 }
 
 static void emit_global(struct cpu_gen *g, const char *symbol, const char *suffix, LLVMTypeRef type,
@@ -82,30 +74,28 @@ static void emit_global(struct cpu_gen *g, const char *symbol, const char *suffi
     LLVMSetGlobalConstant(global, true);
 }
 
-static void emit_entry(struct cpu_gen *g, const struct cpu_options *options, bool x86) {
-    LLVMTypeRef i32 = LLVMInt32TypeInContext(g->b.context);
-    LLVMTypeRef pointer = LLVMPointerTypeInContext(g->b.context, 0);
-    LLVMTypeRef type = LLVMFunctionType(i32, (LLVMTypeRef[]){pointer, pointer, pointer}, 3, false);
-    LLVMBuilderRef b = g->b.builder;
-    g->function = LLVMAddFunction(g->b.module, options->symbol, type);
-    cpu_mark_function(&g->b, g->function);
-    g->workspace = LLVMGetParam(g->function, 2);
-    LLVMPositionBuilderAtEnd(b, LLVMAppendBasicBlockInContext(g->b.context, g->function, "entry"));
-    LLVMValueRef saved = LLVMBuildAlloca(b, i32, ""), mode = LLVMBuildAlloca(b, i32, "");
-    if (x86) {
-        /* Flush subnormal results (bit 15) and operands (bit 6) until the return. */
-        set_float_mode(g, "llvm.x86.sse.stmxcsr", saved);
-        LLVMValueRef now = LLVMBuildLoad2(b, i32, saved, "");
-        LLVMBuildStore(b, LLVMBuildOr(b, now, LLVMConstInt(i32, 0x8040, false), ""), mode);
-        set_float_mode(g, "llvm.x86.sse.ldmxcsr", mode);
-    }
-    emit_body(g);
-    if (x86) set_float_mode(g, "llvm.x86.sse.ldmxcsr", saved);
-    LLVMBuildRet(b, LLVMConstInt(i32, 0, false));
+static bool emit_program(struct cpu_gen *g, const struct cpu_options *options, bool x86,
+                         struct cpu_code *code) {
+    const struct buffer_assignment *assignment =
+        buffer_assign(g->arena, g->hlo, &(struct buffer_options){0}, g->diag);
+    if (!assignment) return false;
+    struct entry_sizes sizes;
+    number_instructions(g->hlo);
+    if (!entry_emit(g, assignment, options->symbol, x86, &sizes)) return false;
+    code->workspace_size = (size_t)sizes.workspace;
     emit_global(g, options->symbol, "workspace_size", LLVMInt64TypeInContext(g->b.context),
-                (uint64_t)g->workspace_size);
-    emit_global(g, options->symbol, "max_threads", i32, 1);
+                (uint64_t)sizes.workspace);
+    emit_global(g, options->symbol, "max_threads", LLVMInt32TypeInContext(g->b.context),
+                (uint64_t)g->threads);
+    return true;
 }
+
+static int cores_here(void) {
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return cores < 1 ? 1 : cores > 256 ? 256 : (int)cores;
+}
+
+/* ---- LLVM ---- */
 
 static LLVMTargetMachineRef machine_new(const struct cpu_options *options, struct diag *diag) {
     LLVMInitializeNativeTarget();
@@ -184,10 +174,12 @@ static bool write_code(LLVMModuleRef module, LLVMTargetMachineRef machine, enum 
 bool cpu_compile(struct hlo_module *hlo, const struct cpu_options *options, enum cpu_output output,
                  struct cpu_code *code, struct diag *diag) {
     memset(code, 0, sizeof *code);
-    if (!all_supported(hlo, diag)) return false;
+    if (!legalise(hlo, diag) || !all_supported(hlo, diag)) return false;
     LLVMTargetMachineRef machine = machine_new(options, diag);
     if (!machine) return false;
-    struct cpu_gen g = {.hlo = hlo, .arena = arena_new()};
+    struct cpu_gen g = {.hlo = hlo, .arena = arena_new(), .diag = diag};
+    g.threads = options->max_threads > 0 ? options->max_threads : cores_here();
+    scope_table_init(&g.seen, g.arena);
     g.b.context = LLVMContextCreate();
     g.b.module = LLVMModuleCreateWithNameInContext(hlo->name, g.b.context);
     g.b.builder = LLVMCreateBuilderInContext(g.b.context);
@@ -195,9 +187,8 @@ bool cpu_compile(struct hlo_module *hlo, const struct cpu_options *options, enum
     LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
     LLVMSetTarget(g.b.module, triple);
     LLVMSetModuleDataLayout(g.b.module, layout);
-    emit_entry(&g, options, strncmp(triple, "x86_64", 6) == 0);
-    code->workspace_size = (size_t)g.workspace_size;
-    bool ok = optimise(g.b.module, machine, options->opt_level, diag) &&
+    bool ok = emit_program(&g, options, strncmp(triple, "x86_64", 6) == 0, code) &&
+              optimise(g.b.module, machine, options->opt_level, diag) &&
               write_code(g.b.module, machine, output, code, diag);
     LLVMDisposeMessage(triple);
     LLVMDisposeTargetData(layout);

@@ -11,7 +11,7 @@ struct cpu_options {
     const char *mcpu;   /* NULL or "native": this machine's */
     const char *triple; /* NULL: this machine's */
     const char *symbol; /* C name of the entry */
-    int max_threads;    /* 0: one */
+    int max_threads;    /* 0: the cores here */
 };
 
 struct cpu_code {

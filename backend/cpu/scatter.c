@@ -1,4 +1,4 @@
-#include "backend/cpu/gen.h"
+#include "backend/cpu/lowering.h"
 
 #include "backend/cpu/emit.h"
 
@@ -49,29 +49,27 @@ static LLVMValueRef place(struct cpu_gen *g, const struct hlo_instr *instr, int 
     return inside;
 }
 
-/* Updates apply in index order; leaves[] already hold the operands. */
-void gen_scatter(struct cpu_gen *g, const struct hlo_instr *instr, LLVMValueRef *leaves) {
-    LLVMBuilderRef b = g->b.builder;
+/* Updates apply in index order. */
+void scatter_emit(struct cpu_gen *g, struct cpu_kernel *k) {
+    const struct hlo_instr *instr = k->instr;
     int n = (instr->noperands - 1) / 2;
     const struct shape *update = instr->operands[n + 1]->shape;
     struct cpu_loop loops[SHAPE_MAX_RANK];
-    LLVMValueRef index[SHAPE_MAX_RANK], at[SHAPE_MAX_RANK], args[64], out[64], address[64];
+    LLVMValueRef index[SHAPE_MAX_RANK], at[SHAPE_MAX_RANK];
+    LLVMValueRef args[GEN_MOST_LEAVES], out[GEN_MOST_LEAVES];
+    gen_bind_operands(g, k);
+    for (int i = 0; i < n; i++)
+        gen_copy(g, instr->operands[i]->shape, k->out[i], k->in[i]);
+    if (update->count == 0) return;
     gen_nest_begin(g, update->rank, update->dims, loops, index);
-    LLVMValueRef inside = place(g, instr, n, index, at);
-    LLVMBasicBlockRef yes = LLVMAppendBasicBlockInContext(g->b.context, g->function, "in");
-    LLVMBasicBlockRef after = LLVMAppendBasicBlockInContext(g->b.context, g->function, "after");
-    LLVMBuildCondBr(b, inside, yes, after);
-    LLVMPositionBuilderAtEnd(b, yes);
-    for (int k = 0; k < n; k++) {
-        const struct shape *shape = instr->operands[k]->shape;
-        address[k] = gen_address(g, shape, leaves[k], at);
-        args[k] = cpu_load(&g->b, shape->type, address[k], NULL);
-        args[n + k] = gen_element(g, instr->operands[n + 1 + k], index);
+    LLVMBasicBlockRef after = gen_guard_begin(g, place(g, instr, n, index, at));
+    for (int i = 0; i < n; i++) {
+        args[i] = gen_load(g, instr->operands[i]->shape, k->out[i], at);
+        args[n + i] = gen_element(g, instr->operands[n + 1 + i], index);
     }
     gen_scalar_call(g, instr->called[0], args, out);
-    for (int k = 0; k < n; k++)
-        cpu_store(&g->b, instr->operands[k]->shape->type, out[k], address[k]);
-    LLVMBuildBr(b, after);
-    LLVMPositionBuilderAtEnd(b, after);
+    for (int i = 0; i < n; i++)
+        gen_store(g, instr->operands[i]->shape, k->out[i], at, out[i]);
+    gen_guard_end(g, after);
     gen_nest_end(g, update->rank, loops);
 }

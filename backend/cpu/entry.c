@@ -1,0 +1,336 @@
+#include "backend/cpu/entry.h"
+
+#include <string.h>
+
+#include "passes/dataflow.h"
+
+enum { ALIGNMENT = 64, STATUS_WORKSPACE = 1, STATUS_NULL = 2 };
+/* Work (operations, elements) that a second thread is worth, and that code in place is worth. */
+enum { SHARE_WORK = 1 << 16, INLINE_WORK = 8 };
+
+struct entry {
+    struct cpu_gen *g;
+    const struct buffer_assignment *assignment;
+    struct kernel_set kernels;
+    LLVMValueRef *inputs, *outputs; /* by flat number */
+    LLVMValueRef workspace, array;  /* array: pointers for the call at hand */
+    int array_size;
+    int64_t scratch; /* bytes, the most that a call needs */
+    int calls;
+    /* by buffer: its place in the call at hand where stamp says so */
+    int *place, *stamp, now;
+    LLVMValueRef parallel; /* hlocc_rt_parallel_kernel */
+};
+
+/* ---- buffers ---- */
+
+static LLVMValueRef pointer_of(struct entry *e, const struct buffer *buffer) {
+    switch (buffer->kind) {
+    case BUFFER_INPUT: return e->inputs[buffer->index];
+    case BUFFER_OUTPUT: return e->outputs[buffer->index];
+    case BUFFER_ARENA: return gen_offset(e->g, e->workspace, buffer->offset);
+    case BUFFER_CONSTANT: return gen_constant(e->g, buffer->instr, buffer->index);
+    default: return LLVMConstNull(LLVMPointerTypeInContext(e->g->b.context, 0));
+    }
+}
+
+static LLVMValueRef leaf_pointer(struct entry *e, const struct hlo_instr *instr, int leaf) {
+    return pointer_of(e, buffer_of(e->assignment, instr, leaf));
+}
+
+static void add_leaves(struct entry *e, struct kernel_call *call, const struct hlo_instr *instr,
+                       const struct buffer **buffers) {
+    for (int i = 0; i < instr->shape->nleaves; i++) {
+        const struct buffer *buffer = buffer_of(e->assignment, instr, i);
+        int *number = &call->buffer[call->nleaves++];
+        *number = -1;
+        if (buffer->kind == BUFFER_NONE) continue;
+        if (e->stamp[buffer->id] != e->now) {
+            e->stamp[buffer->id] = e->now;
+            e->place[buffer->id] = call->nbuffers;
+            buffers[call->nbuffers++] = buffer;
+        }
+        *number = e->place[buffer->id];
+    }
+}
+
+/* ---- calls of kernels ---- */
+
+static void store_pointers(struct entry *e, int count, LLVMValueRef const *pointers) {
+    struct cpu_gen *g = e->g;
+    LLVMTypeRef pointer = LLVMPointerTypeInContext(g->b.context, 0);
+    if (count > e->array_size) {
+        e->array_size = 2 * count + 16;
+        e->array = gen_alloca(g, pointer, e->array_size);
+    }
+    for (int i = 0; i < count; i++) {
+        LLVMValueRef at = gen_i64(g, i);
+        at = LLVMBuildInBoundsGEP2(g->b.builder, pointer, e->array, &at, 1, "");
+        LLVMBuildStore(g->b.builder, pointers[i], at);
+    }
+}
+
+static int64_t shares_of(const struct entry *e, const struct kernel *kernel, int64_t work) {
+    int64_t shares = work / SHARE_WORK;
+    if (shares > e->g->threads) shares = e->g->threads;
+    if (shares > kernel->units) shares = kernel->units;
+    return shares > 1 ? shares : 1;
+}
+
+/* void hlocc_rt_parallel_kernel(kernel, buffers, scratch, i64 scratch_stride, i64 units,
+ * i64 shares) */
+static LLVMTypeRef parallel_type(struct cpu_gen *g) {
+    LLVMTypeRef pointer = LLVMPointerTypeInContext(g->b.context, 0);
+    LLVMTypeRef i64 = LLVMInt64TypeInContext(g->b.context);
+    LLVMTypeRef parameters[6] = {pointer, pointer, pointer, i64, i64, i64};
+    return LLVMFunctionType(LLVMVoidTypeInContext(g->b.context), parameters, 6, false);
+}
+
+static void call_kernel(struct entry *e, const struct kernel *kernel, int64_t work, int count,
+                        LLVMValueRef const *pointers) {
+    struct cpu_gen *g = e->g;
+    LLVMBuilderRef b = g->b.builder;
+    store_pointers(e, count, pointers);
+    LLVMValueRef scratch = gen_offset(g, e->workspace, e->assignment->arena_size);
+    LLVMValueRef zero = gen_i64(g, 0), units = gen_i64(g, kernel->units);
+    LLVMValueRef array =
+        e->array ? e->array : LLVMConstNull(LLVMPointerTypeInContext(g->b.context, 0));
+    int64_t shares = shares_of(e, kernel, work);
+    if (kernel->scratch * shares > e->scratch) e->scratch = kernel->scratch * shares;
+    if (shares == 1) {
+        LLVMValueRef args[4] = {array, scratch, zero, units};
+        LLVMBuildCall2(b, kernel_type(g), kernel->function, args, 4, "");
+        return;
+    }
+    if (!e->parallel)
+        e->parallel = LLVMAddFunction(g->b.module, "hlocc_rt_parallel_kernel", parallel_type(g));
+    LLVMValueRef args[6] = {kernel->function,  array, scratch, gen_i64(g, kernel->scratch), units,
+                            gen_i64(g, shares)};
+    LLVMBuildCall2(b, parallel_type(g), e->parallel, args, 6, "");
+}
+
+static bool has_elements(const struct hlo_instr *instr) {
+    for (int i = 0; i < instr->shape->nleaves; i++)
+        if (shape_is_array(shape_leaf(instr->shape, i)) && shape_leaf(instr->shape, i)->count > 0)
+            return true;
+    return (opcode_info(instr->opcode)->flags & OP_FLAG_SIDE_EFFECT) != 0;
+}
+
+static void run_kernel(struct entry *e, const struct hlo_instr *instr) {
+    const char *why;
+    struct arena *arena = e->g->arena;
+    int nleaves = instr->shape->nleaves;
+    for (int i = 0; i < instr->noperands; i++)
+        nleaves += instr->operands[i]->shape->nleaves;
+    if (!has_elements(instr)) return;
+    struct kernel_call call = {.instr = instr, .lowering = cpu_lowering_of(instr, &why)};
+    if (!call.lowering) {
+        diag_instr_error(e->g->diag, instr, "%s", why);
+        return;
+    }
+    call.buffer = arena_array(arena, (size_t)nleaves + 1, sizeof *call.buffer);
+    const struct buffer **buffers = arena_array(arena, (size_t)nleaves + 1, sizeof *buffers);
+    e->now++;
+    add_leaves(e, &call, instr, buffers);
+    for (int i = 0; i < instr->noperands; i++)
+        add_leaves(e, &call, instr->operands[i], buffers);
+    LLVMValueRef *pointers = arena_array(arena, (size_t)call.nbuffers + 1, sizeof *pointers);
+    for (int i = 0; i < call.nbuffers; i++)
+        pointers[i] = pointer_of(e, buffers[i]);
+    int64_t work = cpu_work_of(instr);
+    if (call.lowering->in_entry || (instr->opcode != OP_FUSION && work <= INLINE_WORK)) {
+        kernel_emit_inline(e->g, &call, pointers);
+        return;
+    }
+    const struct kernel *kernel = kernel_get(&e->kernels, &call);
+    if (kernel) call_kernel(e, kernel, work, call.nbuffers, pointers);
+    e->calls++;
+}
+
+/* ---- control flow ---- */
+
+static LLVMBasicBlockRef new_block(struct entry *e, const char *name) {
+    return LLVMAppendBasicBlockInContext(e->g->b.context, e->g->function, name);
+}
+
+static void run_computation(struct entry *e, const struct hlo_computation *computation);
+
+static void run_while(struct entry *e, const struct hlo_instr *instr) {
+    struct cpu_gen *g = e->g;
+    LLVMBuilderRef b = g->b.builder;
+    const struct hlo_computation *condition = instr->called[0], *body = instr->called[1];
+    LLVMBasicBlockRef test = new_block(e, "while"), again = new_block(e, "do");
+    LLVMBasicBlockRef done = new_block(e, "done");
+    LLVMBuildBr(b, test);
+    LLVMPositionBuilderAtEnd(b, test);
+    run_computation(e, condition);
+    LLVMValueRef more = cpu_load(&g->b, TYPE_PRED, leaf_pointer(e, condition->root, 0), NULL);
+    LLVMBuildCondBr(b, more, again, done);
+    LLVMPositionBuilderAtEnd(b, again);
+    run_computation(e, body);
+    LLVMBuildBr(b, test);
+    LLVMPositionBuilderAtEnd(b, done);
+}
+
+static void run_conditional(struct entry *e, const struct hlo_instr *instr) {
+    LLVMBuilderRef b = e->g->b.builder;
+    enum element_type type = instr->operands[0]->shape->type;
+    LLVMValueRef on = cpu_load(&e->g->b, type, leaf_pointer(e, instr->operands[0], 0), NULL);
+    LLVMBasicBlockRef done = new_block(e, "join"), last = new_block(e, "branch");
+    LLVMValueRef jump = LLVMBuildSwitch(b, on, last, (unsigned)instr->ncalled);
+    for (int i = 0; i < instr->ncalled; i++) {
+        LLVMBasicBlockRef here = last;
+        if (i + 1 < instr->ncalled) {
+            here = new_block(e, "branch");
+            uint64_t value = type == TYPE_PRED ? 1 : (uint64_t)i;
+            LLVMAddCase(jump, LLVMConstInt(LLVMTypeOf(on), value, false), here);
+        }
+        LLVMPositionBuilderAtEnd(b, here);
+        run_computation(e, instr->called[i]);
+        LLVMBuildBr(b, done);
+    }
+    LLVMPositionBuilderAtEnd(b, done);
+}
+
+static void run_computation(struct entry *e, const struct hlo_computation *computation) {
+    for (const struct hlo_instr *i = computation->first; i; i = i->next) {
+        switch (i->opcode) {
+        case OP_PARAMETER:
+        case OP_CONSTANT:
+        case OP_AFTER_ALL: break;
+        case OP_WHILE: run_while(e, i); break;
+        case OP_CONDITIONAL: run_conditional(e, i); break;
+        case OP_CALL: run_computation(e, i->called[0]); break;
+        default:
+            if (!instr_is_alias(i)) run_kernel(e, i);
+        }
+    }
+}
+
+/* ---- the function ---- */
+
+static void return_if(struct entry *e, LLVMValueRef bad, int status) {
+    LLVMBuilderRef b = e->g->b.builder;
+    LLVMBasicBlockRef yes = new_block(e, "bad"), no = new_block(e, "good");
+    LLVMBuildCondBr(b, bad, yes, no);
+    LLVMPositionBuilderAtEnd(b, yes);
+    LLVMBuildRet(b, LLVMConstInt(LLVMInt32TypeInContext(e->g->b.context), (uint64_t)status, true));
+    LLVMPositionBuilderAtEnd(b, no);
+}
+
+/* The pointers of an array of them; *bad becomes true where one that is needed is NULL. */
+static LLVMValueRef *load_pointers(struct entry *e, LLVMValueRef array, int count,
+                                   const bool *needed, LLVMValueRef *bad) {
+    struct cpu_gen *g = e->g;
+    LLVMValueRef *out = arena_array(g->arena, (size_t)count + 1, sizeof *out);
+    LLVMTypeRef pointer = LLVMPointerTypeInContext(g->b.context, 0);
+    for (int i = 0; i < count; i++) {
+        LLVMValueRef at = gen_i64(g, i);
+        at = LLVMBuildInBoundsGEP2(g->b.builder, pointer, array, &at, 1, "");
+        out[i] = LLVMBuildLoad2(g->b.builder, pointer, at, "");
+        if (needed[i])
+            *bad = LLVMBuildOr(g->b.builder, *bad, LLVMBuildIsNull(g->b.builder, out[i], ""), "");
+    }
+    return out;
+}
+
+static int flat_leaves(struct cpu_gen *g, bool **needed) {
+    const struct hlo_computation *entry = g->hlo->entry;
+    int count = 0, n = 0;
+    for (int i = 0; i < entry->nparameters; i++)
+        count += entry->parameters[i]->shape->nleaves;
+    *needed = arena_array(g->arena, (size_t)count + 1, sizeof **needed);
+    for (int i = 0; i < entry->nparameters; i++)
+        for (int k = 0; k < entry->parameters[i]->shape->nleaves; k++)
+            (*needed)[n++] = shape_leaf(entry->parameters[i]->shape, k)->bytes > 0;
+    return count;
+}
+
+static void load_arguments(struct entry *e, LLVMValueRef function, int64_t arena_size) {
+    struct cpu_gen *g = e->g;
+    LLVMBuilderRef b = g->b.builder;
+    const struct shape *result = g->hlo->entry->root->shape;
+    bool *needed;
+    int count = flat_leaves(g, &needed);
+    LLVMValueRef bad = LLVMConstInt(LLVMInt1TypeInContext(g->b.context), 0, false), null = bad;
+    if (count) null = LLVMBuildIsNull(b, LLVMGetParam(function, 0), "");
+    if (result->nleaves)
+        null = LLVMBuildOr(b, null, LLVMBuildIsNull(b, LLVMGetParam(function, 1), ""), "");
+    return_if(e, null, STATUS_NULL);
+    e->inputs = load_pointers(e, LLVMGetParam(function, 0), count, needed, &bad);
+    needed = arena_array(g->arena, (size_t)result->nleaves + 1, sizeof *needed);
+    for (int i = 0; i < result->nleaves; i++)
+        needed[i] = shape_leaf(result, i)->bytes > 0;
+    e->outputs = load_pointers(e, LLVMGetParam(function, 1), result->nleaves, needed, &bad);
+    return_if(e, bad, STATUS_NULL);
+    if (arena_size == 0) return;
+    LLVMTypeRef i64 = LLVMInt64TypeInContext(g->b.context);
+    LLVMValueRef at = LLVMBuildPtrToInt(b, e->workspace, i64, "");
+    at = LLVMBuildAnd(b, at, gen_i64(g, ALIGNMENT - 1), "");
+    bad = LLVMBuildIsNull(b, e->workspace, "");
+    bad = LLVMBuildOr(b, bad, LLVMBuildICmp(b, LLVMIntNE, at, gen_i64(g, 0), ""), "");
+    return_if(e, bad, STATUS_WORKSPACE);
+}
+
+static void set_float_mode(struct cpu_gen *g, const char *name, LLVMValueRef slot) {
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    LLVMValueRef callee = LLVMGetIntrinsicDeclaration(g->b.module, id, NULL, 0);
+    LLVMBuildCall2(g->b.builder, LLVMGlobalGetValueType(callee), callee, &slot, 1, "");
+}
+
+/* Subnormals as zero, operands (bit 6) and results (bit 15), until the return. */
+static LLVMValueRef flush_subnormals(struct cpu_gen *g) {
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(g->b.context);
+    LLVMValueRef saved = gen_alloca(g, i32, 1), mode = gen_alloca(g, i32, 1);
+    set_float_mode(g, "llvm.x86.sse.stmxcsr", saved);
+    LLVMValueRef now = LLVMBuildLoad2(g->b.builder, i32, saved, "");
+    now = LLVMBuildOr(g->b.builder, now, LLVMConstInt(i32, 0x8040, false), "");
+    LLVMBuildStore(g->b.builder, now, mode);
+    set_float_mode(g, "llvm.x86.sse.ldmxcsr", mode);
+    return saved;
+}
+
+/* One way out: the float mode as it was, and the status. */
+static void emit_return(struct entry *e, LLVMValueRef saved) {
+    struct cpu_gen *g = e->g;
+    LLVMBuilderRef b = g->b.builder;
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(g->b.context);
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(b);
+    LLVMValueRef zero = LLVMConstInt(i32, 0, false);
+    LLVMBuildBr(b, g->fail);
+    LLVMPositionBuilderAtEnd(b, g->fail);
+    LLVMAddIncoming(g->status, &zero, &here, 1);
+    if (saved) set_float_mode(g, "llvm.x86.sse.ldmxcsr", saved);
+    LLVMBuildRet(b, g->status);
+}
+
+bool entry_emit(struct cpu_gen *g, const struct buffer_assignment *assignment, const char *symbol,
+                bool x86, struct entry_sizes *sizes) {
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(g->b.context);
+    LLVMTypeRef pointer = LLVMPointerTypeInContext(g->b.context, 0);
+    LLVMTypeRef type = LLVMFunctionType(i32, (LLVMTypeRef[]){pointer, pointer, pointer}, 3, false);
+    LLVMValueRef function = LLVMAddFunction(g->b.module, symbol, type);
+    struct entry e = {.g = g, .assignment = assignment};
+    int before = g->diag->errors;
+    kernel_set_init(&e.kernels, g);
+    e.place = arena_array(g->arena, (size_t)assignment->nbuffers + 1, sizeof *e.place);
+    e.stamp = arena_array(g->arena, (size_t)assignment->nbuffers + 1, sizeof *e.stamp);
+    g->function = function;
+    cpu_mark_function(&g->b, function);
+    e.workspace = LLVMGetParam(function, 2);
+    LLVMPositionBuilderAtEnd(g->b.builder, new_block(&e, "entry"));
+    load_arguments(&e, function, assignment->arena_size);
+    g->fail = new_block(&e, "return");
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(g->b.builder);
+    LLVMPositionBuilderAtEnd(g->b.builder, g->fail);
+    g->status = LLVMBuildPhi(g->b.builder, i32, "status");
+    LLVMPositionBuilderAtEnd(g->b.builder, here);
+    LLVMValueRef saved = x86 ? flush_subnormals(g) : NULL;
+    run_computation(&e, g->hlo->entry);
+    emit_return(&e, saved);
+    *sizes = (struct entry_sizes){.workspace = assignment->arena_size + e.scratch,
+                                  .scratch = e.scratch,
+                                  .kernels = e.kernels.count,
+                                  .calls = e.calls};
+    return g->diag->errors == before;
+}

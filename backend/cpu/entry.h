@@ -1,0 +1,20 @@
+/* The entry function: control flow, and calls of kernels on buffers. */
+#ifndef BACKEND_CPU_ENTRY_H
+#define BACKEND_CPU_ENTRY_H
+
+#include "backend/cpu/kernel.h"
+#include "passes/buffer_assignment.h"
+
+struct entry_sizes {
+    int64_t workspace; /* bytes: the arena, then scratch */
+    int64_t scratch;   /* of them */
+    int kernels, calls;
+};
+
+/* Emits `int SYMBOL(inputs, outputs, workspace)` and the kernels it calls. x86: sets MXCSR to flush
+ * subnormals meanwhile. Returns 0; 1: the workspace is NULL or not aligned to 64; 2: a pointer to
+ * an input or an output is NULL. False with an error in g->diag. */
+bool entry_emit(struct cpu_gen *g, const struct buffer_assignment *assignment, const char *symbol,
+                bool x86, struct entry_sizes *sizes);
+
+#endif

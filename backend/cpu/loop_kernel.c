@@ -1,0 +1,213 @@
+/* Kernels that store element by element: everything that gen_element can compose, and updates of a
+ * part of an array. */
+#include "backend/cpu/lowering.h"
+
+#include <string.h>
+
+#include "backend/cpu/emit.h"
+
+/* ---- the results of an instruction ---- */
+
+/* One array that a kernel stores: leaf `leaf` of `instr`, in the activation at hand. */
+struct result {
+    const struct hlo_instr *instr;
+    int leaf;
+    const struct shape *shape;
+    LLVMValueRef pointer;
+};
+
+static void add_results(struct cpu_kernel *k, const struct hlo_instr *instr, struct result *results,
+                        int *n) {
+    if (instr->opcode == OP_TUPLE) {
+        for (int i = 0; i < instr->noperands; i++)
+            add_results(k, instr->operands[i], results, n);
+        return;
+    }
+    for (int leaf = 0; leaf < instr->shape->nleaves; leaf++, (*n)++)
+        results[*n] = (struct result){instr, leaf, shape_leaf(instr->shape, leaf), k->out[*n]};
+}
+
+void gen_bind_operands(struct cpu_gen *g, const struct cpu_kernel *k) {
+    LLVMValueRef *at = k->in;
+    for (int i = 0; i < k->instr->noperands; i++) {
+        const struct hlo_instr *operand = k->instr->operands[i];
+        if (!gen_leaves(g, operand)) gen_bind_leaves(g, operand, at);
+        at += operand->shape->nleaves;
+    }
+}
+
+const struct hlo_instr *gen_enter_kernel(struct cpu_gen *g, const struct cpu_kernel *k) {
+    if (k->instr->opcode != OP_FUSION) {
+        gen_bind_operands(g, k);
+        return k->instr;
+    }
+    const struct hlo_computation *fused = k->instr->called[0];
+    LLVMValueRef *at = k->in;
+    for (int i = 0; i < fused->nparameters; i++) {
+        gen_bind_leaves(g, fused->parameters[i], at);
+        at += fused->parameters[i]->shape->nleaves;
+    }
+    return fused->root;
+}
+
+/* ---- loops over elements ---- */
+
+/* Whether every element is computed from the operands' elements at the same place of row-major
+ * order, so that one loop over all of them does. */
+static bool keeps_place(const struct hlo_instr *instr, const struct hlo_instr *root) {
+    if (instr->shape->rank == 0 || instr->opcode == OP_PARAMETER) return true;
+    if (instr->shape->count != root->shape->count) return false;
+    if (instr->opcode == OP_BROADCAST) return instr->operands[0]->shape->count == 1;
+    return (opcode_info(instr->opcode)->flags & OP_FLAG_ELEMENTWISE) ||
+           instr->opcode == OP_RESHAPE || instr->opcode == OP_BITCAST || instr->opcode == OP_COPY ||
+           (instr->opcode == OP_CONSTANT && instr->shape->count == 1);
+}
+
+static bool is_flat(const struct hlo_instr *instr) {
+    if (instr->opcode != OP_FUSION)
+        return shape_is_array(instr->shape) && keeps_place(instr, instr);
+    const struct hlo_computation *fused = instr->called[0];
+    const struct hlo_instr *root = fused->root;
+    if (root->opcode == OP_TUPLE) {
+        if (root->noperands == 0) return false;
+        root = root->operands[0];
+    }
+    if (!shape_is_array(root->shape)) return false;
+    for (const struct hlo_instr *i = fused->first; i; i = i->next) {
+        if (i == fused->root && i->opcode == OP_TUPLE) {
+            for (int k = 0; k < i->noperands; k++)
+                if (!shape_is_array(i->operands[k]->shape) ||
+                    i->operands[k]->shape->count != root->shape->count)
+                    return false;
+        } else if (!shape_is_array(i->shape) || !keeps_place(i, root)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The dimension of the innermost loop: the last that is not 1. */
+static int inner_dim(const struct shape *shape) {
+    int d = shape->rank - 1;
+    while (d > 0 && shape->dims[d] == 1)
+        d--;
+    return d;
+}
+
+static int64_t rows_of(const struct shape *shape) {
+    int64_t rows = 1;
+    for (int d = 0; d < inner_dim(shape); d++)
+        rows *= shape->dims[d];
+    return rows;
+}
+
+static bool one_shape(const struct hlo_instr *instr) {
+    for (int i = 1; i < instr->shape->nleaves; i++)
+        if (!shape_same_dims(shape_leaf(instr->shape, i), shape_leaf(instr->shape, 0)))
+            return false;
+    return true;
+}
+
+/* Elements, rows, or all at once. */
+int64_t loop_kernel_units(const struct hlo_instr *instr) {
+    if (is_flat(instr)) return shape_leaf(instr->shape, 0)->count;
+    return one_shape(instr) ? rows_of(shape_leaf(instr->shape, 0)) : 1;
+}
+
+/* Values first, then stores: an output may be the same memory as an operand. */
+static void store_all(struct cpu_gen *g, int n, const struct result *results,
+                      LLVMValueRef *const *index) {
+    LLVMValueRef *values = arena_array(g->arena, (size_t)n, sizeof *values);
+    for (int i = 0; i < n; i++)
+        values[i] = gen_leaf_element(g, results[i].instr, results[i].leaf, index[i]);
+    for (int i = 0; i < n; i++)
+        gen_store(g, results[i].shape, results[i].pointer, index[i], values[i]);
+}
+
+static LLVMValueRef **index_arrays(struct cpu_gen *g, int n) {
+    LLVMValueRef **index = arena_array(g->arena, (size_t)n + 1, sizeof *index);
+    for (int i = 0; i < n; i++)
+        index[i] = arena_array(g->arena, SHAPE_MAX_RANK, sizeof **index);
+    return index;
+}
+
+static void emit_flat(struct cpu_gen *g, struct cpu_kernel *k, int n,
+                      const struct result *results) {
+    LLVMValueRef **index = index_arrays(g, n);
+    struct cpu_loop loop = gen_range_begin(g, k->begin, k->end);
+    gen_index_bound(g, loop.i, results[0].shape->count);
+    for (int i = 0; i < n; i++)
+        gen_delinear(g, results[i].shape, loop.i, index[i]);
+    store_all(g, n, results, index);
+    gen_loop_end(g, &loop);
+}
+
+static void emit_rows(struct cpu_gen *g, LLVMValueRef begin, LLVMValueRef end, int n,
+                      const struct result *results) {
+    const struct shape *shape = results[0].shape;
+    if (shape->count == 0) return;
+    LLVMValueRef **index = arena_array(g->arena, (size_t)n + 1, sizeof *index);
+    LLVMValueRef at[SHAPE_MAX_RANK];
+    for (int i = 0; i < n; i++)
+        index[i] = at;
+    int inner = shape->rank ? inner_dim(shape) : 0;
+    struct cpu_loop outer = gen_range_begin(g, begin, end);
+    LLVMValueRef rest = outer.i;
+    gen_index_bound(g, rest, rows_of(shape));
+    for (int d = inner - 1; d >= 0; d--) {
+        at[d] = gen_index_rem(g, rest, shape->dims[d]);
+        rest = gen_index_div(g, rest, shape->dims[d]);
+    }
+    struct cpu_loop loops[SHAPE_MAX_RANK];
+    gen_nest_begin(g, shape->rank - inner, shape->dims + inner, loops, at + inner);
+    store_all(g, n, results, index);
+    gen_nest_end(g, shape->rank - inner, loops);
+    gen_loop_end(g, &outer);
+}
+
+void loop_kernel_emit(struct cpu_gen *g, struct cpu_kernel *k) {
+    struct result *results = arena_array(g->arena, (size_t)k->nout + 1, sizeof *results);
+    int n = 0;
+    add_results(k, gen_enter_kernel(g, k), results, &n);
+    if (n == 0) return;
+    if (is_flat(k->instr)) {
+        emit_flat(g, k, n, results);
+    } else if (one_shape(k->instr)) {
+        emit_rows(g, k->begin, k->end, n, results);
+    } else {
+        for (int i = 0; i < n; i++)
+            emit_rows(g, gen_i64(g, 0), gen_i64(g, rows_of(results[i].shape)), 1, &results[i]);
+    }
+}
+
+/* ---- updates of a part ---- */
+
+/* Copies leaf by leaf what is not there already. */
+void gen_copy(struct cpu_gen *g, const struct shape *shape, LLVMValueRef to, LLVMValueRef from) {
+    if (to == from || shape->bytes <= 0) return;
+    LLVMBuildMemCpy(g->b.builder, to, 1, from, 1, gen_i64(g, shape->bytes));
+}
+
+static void emit_update(struct cpu_gen *g, const struct hlo_instr *update, LLVMValueRef to) {
+    const struct shape *shape = update->shape, *part = update->operands[1]->shape;
+    LLVMValueRef *from = gen_leaves(g, update->operands[0]);
+    gen_copy(g, shape, to, from[0]);
+    if (part->count == 0) return;
+    struct cpu_loop loops[SHAPE_MAX_RANK];
+    LLVMValueRef index[SHAPE_MAX_RANK], at[SHAPE_MAX_RANK], start[SHAPE_MAX_RANK];
+    for (int d = 0; d < shape->rank; d++)
+        start[d] =
+            gen_start_index(g, update->operands[2 + d], NULL, shape->dims[d] - part->dims[d]);
+    gen_nest_begin(g, part->rank, part->dims, loops, index);
+    for (int d = 0; d < part->rank; d++)
+        at[d] = gen_index_add(g, index[d], start[d]);
+    gen_store(g, shape, to, at, gen_element(g, update->operands[1], index));
+    gen_nest_end(g, part->rank, loops);
+}
+
+void update_kernel_emit(struct cpu_gen *g, struct cpu_kernel *k) {
+    const struct hlo_instr *root = gen_enter_kernel(g, k);
+    bool tuple = root->opcode == OP_TUPLE;
+    for (int i = 0; i < k->nout; i++)
+        emit_update(g, tuple ? root->operands[i] : root, k->out[i]);
+}

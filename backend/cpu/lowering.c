@@ -1,0 +1,191 @@
+/* Which code an instruction gets, and what has none. */
+#include "backend/cpu/lowering.h"
+
+#include "passes/fusion_shape.h"
+
+static const char no_code[] = "the CPU target has no code for this operation";
+static const char too_many[] = "the CPU target has no code for this many operands or results";
+
+/* ---- what can be computed element by element ---- */
+
+static bool gen_is_scalar_call(const struct hlo_instr *instr, const char **why) {
+    for (int i = 0; i < instr->ncalled; i++)
+        if (!gen_is_scalar_computation(instr->called[i], why)) return false;
+    return true;
+}
+
+bool gen_is_elemental(const struct hlo_instr *instr, const char **why) {
+    *why = no_code;
+    if (instr->noperands >= GEN_MOST_LEAVES || instr->shape->nleaves >= GEN_MOST_LEAVES) {
+        *why = too_many;
+        return false;
+    }
+    if (opcode_info(instr->opcode)->flags & OP_FLAG_ELEMENTWISE) return true;
+    switch (instr->opcode) {
+    case OP_BITCAST_CONVERT:
+        return element_type_size(instr->shape->type) ==
+               element_type_size(instr->operands[0]->shape->type);
+    case OP_CONSTANT:
+    case OP_PARAMETER:
+    case OP_TUPLE:
+    case OP_GET_TUPLE_ELEMENT:
+    case OP_BROADCAST:
+    case OP_RESHAPE:
+    case OP_BITCAST:
+    case OP_COPY:
+    case OP_IOTA:
+    case OP_TRANSPOSE:
+    case OP_REVERSE:
+    case OP_CONCATENATE:
+    case OP_PAD:
+    case OP_SLICE:
+    case OP_GATHER:
+    case OP_CONVOLUTION:
+    case OP_OPT_BARRIER:
+    case OP_DOMAIN:
+    case OP_ADD_DEPENDENCY: return true;
+    case OP_DYNAMIC_SLICE: return instr->noperands == 1 + instr->shape->rank;
+    case OP_DYNAMIC_UPDATE_SLICE: return instr->noperands == 2 + instr->shape->rank;
+    case OP_DOT: return !instr_attr(instr, ATTR_SPARSITY);
+    case OP_REDUCE:
+    case OP_REDUCE_WINDOW:
+    case OP_MAP: return gen_is_scalar_call(instr, why);
+    case OP_CALL:
+    case OP_FUSION:
+        for (const struct hlo_instr *i = instr->called[0]->first; i; i = i->next)
+            if (!gen_is_elemental(i, why)) return false;
+        return true;
+    default: return false;
+    }
+}
+
+static bool is_scalar_only(const struct shape *shape) {
+    for (int i = 0; i < shape->nleaves; i++) {
+        const struct shape *leaf = shape_leaf(shape, i);
+        if (!shape_is_array(leaf) || leaf->rank > 0) return false;
+    }
+    return true;
+}
+
+bool gen_is_scalar_computation(const struct hlo_computation *computation, const char **why) {
+    for (const struct hlo_instr *i = computation->first; i; i = i->next) {
+        if (!gen_is_elemental(i, why)) return false;
+        if (!is_scalar_only(i->shape)) {
+            *why = "the CPU target has no code for computations of scalars that use arrays";
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- the table ---- */
+
+static bool is_scatter(const struct hlo_instr *instr) {
+    const char *why;
+    return instr->opcode == OP_SCATTER && gen_is_scalar_call(instr, &why);
+}
+
+static bool is_update(const struct hlo_instr *instr) {
+    if (instr->opcode == OP_FUSION) return fusion_shape(instr->called[0]) == FUSION_SHAPE_UPDATE;
+    return instr->opcode == OP_DYNAMIC_UPDATE_SLICE && instr->noperands == 2 + instr->shape->rank;
+}
+
+static bool is_rows(const struct hlo_instr *instr) {
+    const char *why;
+    if (instr->opcode == OP_REDUCE)
+        return gen_is_elemental(instr, &why) && shape_leaf(instr->shape, 0)->count > 0 &&
+               instr->operands[0]->shape->count > 0;
+    if (instr->opcode != OP_FUSION || !gen_is_elemental(instr, &why)) return false;
+    enum fusion_shape shape = fusion_shape(instr->called[0]);
+    return shape == FUSION_SHAPE_REDUCE || shape == FUSION_SHAPE_ROWS;
+}
+
+static bool is_loop(const struct hlo_instr *instr) {
+    const char *why;
+    return gen_is_elemental(instr, &why);
+}
+
+/* The first that matches counts. */
+static const struct cpu_lowering lowerings[] = {
+    {"scatter", is_scatter, NULL, NULL, scatter_emit, false},
+    {"update", is_update, NULL, NULL, update_kernel_emit, false},
+    {"rows", is_rows, row_kernel_units, row_kernel_scratch, row_kernel_emit, false},
+    {"loop", is_loop, loop_kernel_units, NULL, loop_kernel_emit, false},
+};
+
+const struct cpu_lowering *cpu_lowering_of(const struct hlo_instr *instr, const char **why) {
+    *why = no_code;
+    if (shape_is_dynamic(instr->shape)) {
+        *why = "the CPU target needs static sizes: pad to the bound";
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof lowerings / sizeof *lowerings; i++)
+        if (lowerings[i].match(instr)) return &lowerings[i];
+    if (!gen_is_elemental(instr, why)) return NULL;
+    return NULL;
+}
+
+/* ---- work ---- */
+
+static int64_t saturating(int64_t a, int64_t b) {
+    int64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX / 4 : product;
+}
+
+static int64_t elements_of(const struct shape *shape) {
+    int64_t count = 0;
+    for (int i = 0; i < shape->nleaves; i++)
+        if (shape_is_array(shape_leaf(shape, i))) count += shape_leaf(shape, i)->count;
+    return count;
+}
+
+static int64_t own_work(const struct hlo_instr *instr) {
+    int64_t count = elements_of(instr->shape);
+    switch (instr->opcode) {
+    case OP_PARAMETER:
+    case OP_CONSTANT:
+    case OP_TUPLE:
+    case OP_GET_TUPLE_ELEMENT:
+    case OP_BITCAST:
+    case OP_RESHAPE: return 0;
+    case OP_EXPONENTIAL:
+    case OP_LOG:
+    case OP_TANH:
+    case OP_LOGISTIC:
+    case OP_ERF:
+    case OP_SINE:
+    case OP_COSINE: return saturating(count, 12);
+    case OP_POWER: return saturating(count, 30);
+    case OP_REDUCE:
+    case OP_SORT: return elements_of(instr->operands[0]->shape);
+    case OP_REDUCE_WINDOW: {
+        const struct window *window = instr_window(instr);
+        for (int d = 0; window && d < window->count; d++)
+            count = saturating(count, window->v[d].size);
+        return count;
+    }
+    case OP_DOT: {
+        struct int_list dims = instr_ints(instr, ATTR_LHS_CONTRACTING_DIMS);
+        for (int i = 0; i < dims.count; i++)
+            count = saturating(count, instr->operands[0]->shape->dims[dims.v[i]]);
+        return count;
+    }
+    case OP_CONVOLUTION: {
+        const struct dim_labels *labels = instr_attr(instr, ATTR_DIM_LABELS)->dim_labels;
+        const struct shape *kernel = instr->operands[1]->shape;
+        int64_t outputs = kernel->dims[labels->kernel_output];
+        return saturating(count, outputs ? kernel->count / outputs : 0);
+    }
+    default: return count;
+    }
+}
+
+int64_t cpu_work_of(const struct hlo_instr *instr) {
+    int64_t work = own_work(instr);
+    if (instr->opcode != OP_FUSION) return work;
+    for (const struct hlo_instr *i = instr->called[0]->first; i; i = i->next) {
+        work += own_work(i);
+        if (work > INT64_MAX / 4) return INT64_MAX / 4;
+    }
+    return work;
+}

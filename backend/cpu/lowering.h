@@ -1,0 +1,25 @@
+/* The lowerings of lowering.c's table, and what they share. */
+#ifndef BACKEND_CPU_LOWERING_H
+#define BACKEND_CPU_LOWERING_H
+
+#include "backend/cpu/gen.h"
+
+/* Says where the operands' leaves are. */
+void gen_bind_operands(struct cpu_gen *g, const struct cpu_kernel *k);
+/* The same for a fusion's parameters, or the operands of any other instruction; the root of the
+ * fused computation, or the instruction itself. */
+const struct hlo_instr *gen_enter_kernel(struct cpu_gen *g, const struct cpu_kernel *k);
+/* Copies a whole array, unless it is the same memory. */
+void gen_copy(struct cpu_gen *g, const struct shape *shape, LLVMValueRef to, LLVMValueRef from);
+
+int64_t loop_kernel_units(const struct hlo_instr *instr);
+void loop_kernel_emit(struct cpu_gen *g, struct cpu_kernel *k);
+void update_kernel_emit(struct cpu_gen *g, struct cpu_kernel *k);
+
+int64_t row_kernel_units(const struct hlo_instr *instr);
+int64_t row_kernel_scratch(const struct hlo_instr *instr);
+void row_kernel_emit(struct cpu_gen *g, struct cpu_kernel *k);
+
+void scatter_emit(struct cpu_gen *g, struct cpu_kernel *k);
+
+#endif

@@ -1,0 +1,354 @@
+/* Kernels of reductions. Where the reduced dims are the last ones: row after row, with everything
+ * fused before and after in the same pass. Where the last dim stays: blocks of columns, with the
+ * sums of a block in registers or in cache. Else one element after the other. */
+#include "backend/cpu/lowering.h"
+#include "backend/cpu/row_plan.h"
+
+#include <string.h>
+
+enum { BLOCK = 256 }; /* columns */
+
+/* ---- where the last dim stays ---- */
+
+static int last_dim(const struct shape *shape) {
+    int d = shape->rank - 1;
+    while (d > 0 && shape->dims[d] == 1)
+        d--;
+    return d;
+}
+
+static bool is_reduced(const struct hlo_instr *reduce, int dim) {
+    struct int_list dims = instr_ints(reduce, ATTR_DIMENSIONS);
+    for (int i = 0; i < dims.count; i++)
+        if (dims.v[i] == dim) return true;
+    return false;
+}
+
+static bool keeps_last(const struct hlo_instr *reduce) {
+    const struct shape *from = reduce->operands[0]->shape;
+    return from->rank > 0 && !is_reduced(reduce, last_dim(from)) && from->dims[last_dim(from)] > 1;
+}
+
+static int64_t blocks_of(const struct hlo_instr *reduce) {
+    const struct shape *from = reduce->operands[0]->shape;
+    return (from->dims[last_dim(from)] + BLOCK - 1) / BLOCK;
+}
+
+int64_t row_kernel_units(const struct hlo_instr *instr) {
+    struct arena *arena = arena_new();
+    const struct row_plan *plan = row_plan_new(arena, instr);
+    int64_t units = 1;
+    if (plan && plan->trailing)
+        units = plan->rows;
+    else if (plan && keeps_last(plan->hero))
+        units = plan->rows /
+                plan->hero->operands[0]->shape->dims[last_dim(plan->hero->operands[0]->shape)] *
+                blocks_of(plan->hero);
+    else if (plan)
+        units = plan->rows;
+    arena_free(arena);
+    return units;
+}
+
+int64_t row_kernel_scratch(const struct hlo_instr *instr) {
+    struct arena *arena = arena_new();
+    const struct row_plan *plan = row_plan_new(arena, instr);
+    int64_t scratch = plan ? plan->scratch : 0;
+    arena_free(arena);
+    return scratch;
+}
+
+/* ---- the parts ---- */
+
+struct output {
+    const struct hlo_instr *instr;
+    int leaf;
+    const struct shape *shape;
+    LLVMValueRef pointer;
+    bool row; /* stored once a row */
+};
+
+struct rows {
+    struct cpu_gen *g;
+    struct cpu_kernel *k;
+    const struct row_plan *plan;
+    struct output *outputs;
+    int noutputs;
+};
+
+static void list_outputs(struct rows *r) {
+    r->outputs = arena_array(r->g->arena, (size_t)r->k->nout + 1, sizeof *r->outputs);
+    int count = r->plan->info ? r->plan->info->noutputs : 1;
+    for (int i = 0; i < count; i++) {
+        const struct hlo_instr *instr = r->plan->info ? r->plan->info->outputs[i] : r->k->instr;
+        bool row = !r->plan->info || fusion_level_of(r->plan->info, instr) == FUSION_LEVEL_ROW;
+        for (int leaf = 0; leaf < instr->shape->nleaves; leaf++, r->noutputs++)
+            r->outputs[r->noutputs] = (struct output){instr, leaf, shape_leaf(instr->shape, leaf),
+                                                      r->k->out[r->noutputs], row};
+    }
+}
+
+static void store_at(struct rows *r, bool row, LLVMValueRef linear) {
+    LLVMValueRef *values = arena_array(r->g->arena, (size_t)r->noutputs + 1, sizeof *values);
+    LLVMValueRef index[SHAPE_MAX_RANK];
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < r->noutputs; i++) {
+            const struct output *o = &r->outputs[i];
+            if (o->row != row) continue;
+            gen_delinear(r->g, o->shape, linear, index);
+            if (pass == 0)
+                values[i] = gen_leaf_element(r->g, o->instr, o->leaf, index);
+            else
+                gen_store(r->g, o->shape, o->pointer, index, values[i]);
+        }
+}
+
+static void bind_at(struct cpu_gen *g, const struct hlo_instr *instr, LLVMValueRef linear,
+                    const LLVMValueRef *values) {
+    LLVMValueRef index[SHAPE_MAX_RANK];
+    gen_delinear(g, shape_leaf(instr->shape, 0), linear, index);
+    for (int leaf = 0; leaf < instr->shape->nleaves; leaf++)
+        gen_bind_leaf(g, instr, leaf, index, values[leaf]);
+}
+
+/* The values a row has one of, as early as they are known. */
+static void compute_row_values(struct rows *r, int stage, LLVMValueRef row) {
+    LLVMValueRef index[SHAPE_MAX_RANK];
+    for (int i = 0; r->plan->info && i < r->plan->nsteps; i++) {
+        const struct row_step *step = &r->plan->steps[i];
+        if (step->stage != stage || !shape_is_array(step->instr->shape)) continue;
+        if (fusion_level_of(r->plan->info, step->instr) != FUSION_LEVEL_ROW) continue;
+        gen_delinear(r->g, step->instr->shape, row, index);
+        gen_element(r->g, step->instr, index);
+    }
+}
+
+/* ---- rows ---- */
+
+static LLVMValueRef scratch_of(struct rows *r, const struct row_step *step) {
+    return gen_offset(r->g, r->k->scratch, step->offset);
+}
+
+/* In the loop along the row that `loop` numbers: values kept by earlier loops are loaded, those
+ * to be kept are stored. */
+static void use_scratch(struct rows *r, int loop, LLVMValueRef column, LLVMValueRef linear) {
+    struct cpu_gen *g = r->g;
+    LLVMValueRef index[SHAPE_MAX_RANK];
+    for (int i = 0; i < r->plan->nsteps; i++) {
+        const struct row_step *step = &r->plan->steps[i];
+        if (!step->spill || !(step->wanted >> loop & 1)) continue;
+        int64_t dims[1] = {r->plan->columns};
+        const struct shape *shape = shape_array(g->hlo->shapes, step->instr->shape->type, 1, dims);
+        gen_delinear(g, step->instr->shape, linear, index);
+        if (step->first == loop)
+            gen_store(g, shape, scratch_of(r, step), &column, gen_element(g, step->instr, index));
+        else
+            gen_bind_element(g, step->instr, index,
+                             gen_load(g, shape, scratch_of(r, step), &column));
+    }
+}
+
+/* One loop along the row for all reduces of a stage. */
+static void emit_stage(struct rows *r, int stage, LLVMValueRef row) {
+    struct cpu_gen *g = r->g;
+    int n = 0;
+    struct cpu_reducer *reducers = arena_array(g->arena, (size_t)r->plan->nsteps, sizeof *reducers);
+    const struct hlo_instr **reduces =
+        arena_array(g->arena, (size_t)r->plan->nsteps, sizeof *reduces);
+    LLVMValueRef **slots = arena_array(g->arena, (size_t)r->plan->nsteps, sizeof *slots);
+    LLVMValueRef values[GEN_MOST_LEAVES], index[SHAPE_MAX_RANK];
+    for (int i = 0; i < r->plan->nsteps; i++) {
+        const struct row_step *step = &r->plan->steps[i];
+        if (step->instr->opcode != OP_REDUCE || step->stage != stage) continue;
+        gen_reducer_init(step->instr, &reducers[n]);
+        gen_reducer_start(g, step->instr, &reducers[n], values);
+        slots[n] = arena_array(g->arena, (size_t)reducers[n].n, sizeof **slots);
+        gen_reducer_slots(g, &reducers[n], slots[n], values);
+        reduces[n++] = step->instr;
+    }
+    LLVMValueRef first = gen_index_mul(g, row, r->plan->columns);
+    struct cpu_loop loop = gen_loop_begin(g, gen_i64(g, r->plan->columns));
+    LLVMValueRef linear = gen_index_add(g, first, loop.i);
+    use_scratch(r, stage - 1, loop.i, linear);
+    for (int i = 0; i < n; i++) {
+        gen_delinear(g, reduces[i]->operands[0]->shape, linear, index);
+        gen_reducer_fold(g, reduces[i], &reducers[i], slots[i], index);
+    }
+    gen_loop_end(g, &loop);
+    for (int i = 0; i < n; i++) {
+        gen_reducer_load(g, &reducers[i], slots[i], values);
+        gen_reducer_end(g, &reducers[i], values);
+        bind_at(g, reduces[i], row, values);
+    }
+}
+
+static bool has_full_outputs(const struct rows *r) {
+    for (int i = 0; i < r->noutputs; i++)
+        if (!r->outputs[i].row) return true;
+    return false;
+}
+
+static void emit_rows(struct rows *r) {
+    struct cpu_gen *g = r->g;
+    struct cpu_loop rows = gen_range_begin(g, r->k->begin, r->k->end);
+    gen_index_bound(g, rows.i, r->plan->rows);
+    for (int stage = 1; stage <= r->plan->nstages; stage++) {
+        emit_stage(r, stage, rows.i);
+        compute_row_values(r, stage, rows.i);
+    }
+    store_at(r, true, rows.i);
+    if (has_full_outputs(r)) {
+        LLVMValueRef first = gen_index_mul(g, rows.i, r->plan->columns);
+        struct cpu_loop loop = gen_loop_begin(g, gen_i64(g, r->plan->columns));
+        LLVMValueRef linear = gen_index_add(g, first, loop.i);
+        use_scratch(r, r->plan->nstages, loop.i, linear);
+        store_at(r, false, linear);
+        gen_loop_end(g, &loop);
+    }
+    gen_loop_end(g, &rows);
+}
+
+/* ---- columns ---- */
+
+/* The sums of a block of columns. */
+struct column_sums {
+    const struct hlo_instr *reduce;
+    struct cpu_reducer reducer;
+    LLVMValueRef *arrays; /* one of BLOCK sums for each leaf */
+};
+
+static LLVMValueRef sum_at(struct cpu_gen *g, const struct column_sums *s, int k,
+                           LLVMValueRef column) {
+    return LLVMBuildInBoundsGEP2(g->b.builder, cpu_value_type(&g->b, s->reducer.sum[k]),
+                                 s->arrays[k], &column, 1, "");
+}
+
+static void load_sums(struct cpu_gen *g, const struct column_sums *s, LLVMValueRef column,
+                      LLVMValueRef *values) {
+    for (int k = 0; k < s->reducer.n; k++)
+        values[k] = LLVMBuildLoad2(g->b.builder, cpu_value_type(&g->b, s->reducer.sum[k]),
+                                   sum_at(g, s, k, column), "");
+}
+
+static void store_sums(struct cpu_gen *g, const struct column_sums *s, LLVMValueRef column,
+                       const LLVMValueRef *values) {
+    for (int k = 0; k < s->reducer.n; k++)
+        LLVMBuildStore(g->b.builder, values[k], sum_at(g, s, k, column));
+}
+
+static int start_columns(struct rows *r, struct column_sums *sums, LLVMValueRef width) {
+    struct cpu_gen *g = r->g;
+    int n = 0;
+    for (int i = 0; i < r->plan->nsteps; i++) {
+        const struct hlo_instr *instr = r->plan->steps[i].instr;
+        if (instr->opcode != OP_REDUCE) continue;
+        struct column_sums *s = &sums[n++];
+        LLVMValueRef values[GEN_MOST_LEAVES];
+        s->reduce = instr;
+        gen_reducer_init(instr, &s->reducer);
+        gen_reducer_start(g, instr, &s->reducer, values);
+        s->arrays = arena_array(g->arena, (size_t)s->reducer.n, sizeof *s->arrays);
+        for (int k = 0; k < s->reducer.n; k++)
+            s->arrays[k] = gen_alloca(g, cpu_value_type(&g->b, s->reducer.sum[k]), BLOCK);
+        struct cpu_loop loop = gen_loop_begin(g, width);
+        store_sums(g, s, loop.i, values);
+        gen_loop_end(g, &loop);
+    }
+    return n;
+}
+
+/* Adds row after row of the block to the sums. index[] has the kept dims but the last. */
+static void add_rows(struct rows *r, int n, struct column_sums *sums, LLVMValueRef *index,
+                     LLVMValueRef first, LLVMValueRef width) {
+    struct cpu_gen *g = r->g;
+    const struct shape *from = r->plan->hero->operands[0]->shape;
+    struct cpu_loop loops[SHAPE_MAX_RANK];
+    LLVMValueRef elements[GEN_MOST_LEAVES], values[GEN_MOST_LEAVES], next[GEN_MOST_LEAVES];
+    int nloops = 0, last = last_dim(from);
+    for (int d = 0; d < from->rank; d++)
+        if (is_reduced(r->plan->hero, d))
+            gen_nest_begin(g, 1, &from->dims[d], &loops[nloops++], &index[d]);
+    struct cpu_loop loop = gen_loop_begin(g, width);
+    index[last] = gen_index_add(g, first, loop.i);
+    gen_index_bound(g, index[last], from->dims[last]);
+    for (int i = 0; i < n; i++) {
+        const struct column_sums *s = &sums[i];
+        for (int k = 0; k < s->reducer.n; k++)
+            elements[k] = gen_element(g, s->reduce->operands[k], index);
+        load_sums(g, s, loop.i, values);
+        gen_reducer_step(g, &s->reducer, values, elements, next);
+        store_sums(g, s, loop.i, next);
+    }
+    gen_loop_end(g, &loop);
+    gen_nest_end(g, nloops, loops);
+}
+
+static void finish_columns(struct rows *r, int n, struct column_sums *sums, LLVMValueRef row,
+                           LLVMValueRef width) {
+    struct cpu_gen *g = r->g;
+    LLVMValueRef values[GEN_MOST_LEAVES];
+    struct cpu_loop loop = gen_loop_begin(g, width);
+    LLVMValueRef linear = gen_index_add(g, row, loop.i);
+    gen_index_bound(g, linear, r->plan->rows);
+    for (int i = 0; i < n; i++) {
+        load_sums(g, &sums[i], loop.i, values);
+        gen_reducer_end(g, &sums[i].reducer, values);
+        bind_at(g, sums[i].reduce, linear, values);
+    }
+    store_at(r, true, linear);
+    gen_loop_end(g, &loop);
+}
+
+static void emit_columns(struct rows *r) {
+    struct cpu_gen *g = r->g;
+    const struct hlo_instr *hero = r->plan->hero;
+    const struct shape *from = hero->operands[0]->shape;
+    int last = last_dim(from);
+    int64_t columns = from->dims[last], blocks = blocks_of(hero);
+    struct column_sums *sums = arena_array(g->arena, (size_t)r->plan->nsteps, sizeof *sums);
+    LLVMValueRef index[SHAPE_MAX_RANK];
+    struct cpu_loop units = gen_range_begin(g, r->k->begin, r->k->end);
+    gen_index_bound(g, units.i, r->plan->rows / columns * blocks);
+    LLVMValueRef outer = gen_index_div(g, units.i, blocks), rest = outer;
+    LLVMValueRef first = gen_index_mul(g, gen_index_rem(g, units.i, blocks), BLOCK);
+    for (int d = from->rank - 1; d >= 0; d--) {
+        index[d] = gen_i64(g, 0);
+        if (d == last || is_reduced(hero, d)) continue;
+        index[d] = gen_index_rem(g, rest, from->dims[d]);
+        rest = gen_index_div(g, rest, from->dims[d]);
+    }
+    LLVMValueRef width = gen_i64(g, columns);
+    if (blocks > 1) {
+        LLVMBuilderRef b = g->b.builder;
+        width = LLVMBuildSub(b, width, first, "");
+        LLVMValueRef most = gen_i64(g, BLOCK);
+        width = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, width, most, ""), width, most, "");
+    }
+    int n = start_columns(r, sums, width);
+    add_rows(r, n, sums, index, first, width);
+    LLVMValueRef row = gen_index_add(g, gen_index_mul(g, outer, columns), first);
+    finish_columns(r, n, sums, row, width);
+    gen_loop_end(g, &units);
+}
+
+/* ---- one by one ---- */
+
+static void emit_elements(struct rows *r) {
+    struct cpu_gen *g = r->g;
+    struct cpu_loop rows = gen_range_begin(g, r->k->begin, r->k->end);
+    gen_index_bound(g, rows.i, r->plan->rows);
+    store_at(r, true, rows.i);
+    gen_loop_end(g, &rows);
+}
+
+void row_kernel_emit(struct cpu_gen *g, struct cpu_kernel *k) {
+    struct rows r = {.g = g, .k = k, .plan = row_plan_new(g->arena, k->instr)};
+    gen_enter_kernel(g, k);
+    list_outputs(&r);
+    if (r.plan->trailing)
+        emit_rows(&r);
+    else if (keeps_last(r.plan->hero))
+        emit_columns(&r);
+    else
+        emit_elements(&r);
+}

@@ -1,0 +1,129 @@
+#include "backend/cpu/row_plan.h"
+
+#include <string.h>
+
+static bool reads_memory_only(const struct hlo_instr *instr) {
+    return instr->opcode == OP_PARAMETER || instr->opcode == OP_CONSTANT ||
+           instr->opcode == OP_GET_TUPLE_ELEMENT || instr->opcode == OP_TUPLE ||
+           instr->opcode == OP_REDUCE;
+}
+
+/* Operations that are worth a store and a load a row rather than a second computation. */
+static int own_cost(const struct hlo_instr *instr) {
+    switch (instr->opcode) {
+    case OP_EXPONENTIAL:
+    case OP_EXPONENTIAL_MINUS_ONE:
+    case OP_LOG:
+    case OP_LOG_PLUS_ONE:
+    case OP_TANH:
+    case OP_LOGISTIC:
+    case OP_ERF:
+    case OP_POWER:
+    case OP_SINE:
+    case OP_COSINE:
+    case OP_ATAN2:
+    case OP_GATHER:
+    case OP_MAP: return 8;
+    case OP_DIVIDE:
+    case OP_SQRT:
+    case OP_RSQRT:
+    case OP_CBRT: return 3;
+    default: return 1;
+    }
+}
+
+static void collect(struct arena *arena, const struct hlo_instr *instr, struct row_plan *plan) {
+    const struct hlo_computation *fused = instr->opcode == OP_FUSION ? instr->called[0] : NULL;
+    int count = fused ? fused->count : 1, n = 0;
+    plan->steps = arena_array(arena, (size_t)count + 1, sizeof *plan->steps);
+    if (!fused) plan->steps[n++] = (struct row_step){.instr = instr};
+    for (struct hlo_instr *i = fused ? fused->first : NULL; i; i = i->next) {
+        i->mark = n;
+        plan->steps[n++] = (struct row_step){.instr = i};
+    }
+    plan->nsteps = n;
+}
+
+static struct row_step *step_of(struct row_plan *plan, const struct hlo_instr *instr) {
+    return &plan->steps[plan->fused ? instr->mark : 0];
+}
+
+/* The stage in which a value can be known first: that of the last reduce it depends on. */
+static bool find_stages(struct row_plan *plan) {
+    for (int i = 0; i < plan->nsteps; i++) {
+        struct row_step *step = &plan->steps[i];
+        int stage = 0, cost = 0;
+        for (int k = 0; plan->fused && k < step->instr->noperands; k++) {
+            const struct row_step *from = step_of(plan, step->instr->operands[k]);
+            if (from->stage > stage) stage = from->stage;
+            if (cost < 1000) cost += from->cost;
+        }
+        step->stage = stage + (step->instr->opcode == OP_REDUCE);
+        step->cost = reads_memory_only(step->instr) ? 0 : cost + own_cost(step->instr);
+        if (step->stage > plan->nstages) plan->nstages = step->stage;
+    }
+    return plan->nstages <= ROW_MOST_STAGES;
+}
+
+/* Bit s: wanted along the row in the loop of stage s + 1; bit nstages: in the last loop. */
+static void want(struct row_plan *plan, const struct hlo_instr *instr, uint64_t loops) {
+    if (plan->fused) step_of(plan, instr)->wanted |= loops;
+}
+
+static void find_spills(struct row_plan *plan) {
+    enum { LEAST_COST = 6 };
+    for (int i = plan->nsteps - 1; i >= 0; i--) {
+        struct row_step *step = &plan->steps[i];
+        const struct hlo_instr *instr = step->instr;
+        bool row = plan->info && fusion_level_of(plan->info, instr) == FUSION_LEVEL_ROW;
+        uint64_t loops = step->wanted;
+        if (instr->opcode == OP_REDUCE)
+            loops = (uint64_t)1 << (step->stage - 1);
+        else if (row)
+            loops = 0;
+        bool spill = !row && (loops & (loops - 1)) && step->cost >= LEAST_COST &&
+                     instr->shape->count == plan->rows * plan->columns;
+        if (spill) {
+            loops &= -loops;
+            step->spill = true;
+            step->first = __builtin_ctzll(loops);
+            step->offset = plan->scratch;
+            int64_t bytes = plan->columns * element_type_size(instr->shape->type);
+            plan->scratch += (bytes + 63) & ~(int64_t)63;
+        }
+        for (int k = 0; k < instr->noperands; k++)
+            want(plan, instr->operands[k], loops);
+    }
+}
+
+static void want_outputs(struct row_plan *plan) {
+    for (int i = 0; i < plan->info->noutputs; i++)
+        if (fusion_level_of(plan->info, plan->info->outputs[i]) != FUSION_LEVEL_ROW)
+            want(plan, plan->info->outputs[i], (uint64_t)1 << plan->nstages);
+}
+
+const struct row_plan *row_plan_new(struct arena *arena, const struct hlo_instr *instr) {
+    struct row_plan *plan = arena_alloc(arena, sizeof *plan);
+    memset(plan, 0, sizeof *plan);
+    plan->fused = instr->opcode == OP_FUSION ? instr->called[0] : NULL;
+    const struct hlo_instr *hero = instr;
+    if (plan->fused) {
+        plan->info = fusion_analyse(arena, plan->fused);
+        if (plan->info->shape != FUSION_SHAPE_ROWS && plan->info->shape != FUSION_SHAPE_REDUCE)
+            return NULL;
+        hero = plan->info->hero;
+    } else if (instr->opcode != OP_REDUCE) {
+        return NULL;
+    }
+    plan->hero = hero;
+    plan->trailing = reduce_is_trailing(hero);
+    plan->rows = shape_leaf(hero->shape, 0)->count;
+    int64_t from = hero->operands[0]->shape->count;
+    plan->columns = plan->rows > 0 ? from / plan->rows : 0;
+    if (plan->rows < 1 || plan->columns < 1) return NULL;
+    collect(arena, instr, plan);
+    if (!find_stages(plan)) return NULL;
+    if (plan->info) want_outputs(plan);
+    if (plan->trailing) find_spills(plan);
+    return plan;
+}

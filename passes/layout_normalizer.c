@@ -1,0 +1,68 @@
+/* Makes every layout row-major, for backends that keep arrays so. A bitcast between other layouts
+ * moves elements then, and becomes the transposes and the reshape that say so; everything else
+ * computes the same values in any layout. */
+#include "passes/pass.h"
+
+static struct hlo_instr *transposed(struct hlo_instr *from, struct hlo_instr *before,
+                                    const int64_t *dims) {
+    struct shape_table *shapes = from->parent->module->shapes;
+    const struct shape *shape = from->shape;
+    int64_t sizes[SHAPE_MAX_RANK];
+    bool identity = true;
+    for (int i = 0; i < shape->rank; i++) {
+        sizes[i] = shape->dims[dims[i]];
+        identity = identity && dims[i] == i;
+    }
+    if (identity) return from;
+    const struct shape *to = shape_array(shapes, shape->type, shape->rank, sizes);
+    struct hlo_instr *instr = instr_new(before->parent, before, OP_TRANSPOSE, to, NULL, 1, &from);
+    instr_set_ints(instr, ATTR_DIMENSIONS, shape->rank, dims);
+    return instr;
+}
+
+/* dims[i]: the logical dimension that is the i-th from the major end in memory. */
+static void major_to_minor(const struct shape *shape, int64_t *dims) {
+    for (int i = 0; i < shape->rank; i++)
+        dims[i] = shape_minor_to_major(shape, shape->rank - 1 - i);
+}
+
+static bool expand_bitcast(struct pass_context *context, struct hlo_instr *bitcast) {
+    struct shape_table *shapes = bitcast->parent->module->shapes;
+    struct hlo_instr *operand = bitcast->operands[0];
+    const struct shape *from = operand->shape, *to = bitcast->shape;
+    if (!shape_is_array(from) || !shape_is_array(to) || from->bytes != to->bytes) return false;
+    if (shape_layout_is_default(from) && shape_layout_is_default(to)) return false;
+    if (!pass_may_rewrite(context)) return false;
+    int64_t order[SHAPE_MAX_RANK], inverse[SHAPE_MAX_RANK], sizes[SHAPE_MAX_RANK];
+    major_to_minor(from, order);
+    struct hlo_instr *value = transposed(operand, bitcast, order);
+    major_to_minor(to, order);
+    for (int i = 0; i < to->rank; i++) {
+        sizes[i] = to->dims[order[i]];
+        inverse[order[i]] = i;
+    }
+    const struct shape *physical = shape_array(shapes, to->type, to->rank, sizes);
+    value = instr_new(bitcast->parent, bitcast, from->type == to->type ? OP_RESHAPE : OP_BITCAST,
+                      physical, NULL, 1, &value);
+    value = transposed(value, bitcast, inverse);
+    instr_replace_uses(bitcast, value);
+    instr_remove(bitcast);
+    return true;
+}
+
+bool layout_normalizer_run(struct pass_context *context, struct hlo_module *module) {
+    bool changed = false;
+    FOR_EACH_COMPUTATION(computation, module)
+    FOR_EACH_INSTR(instr, computation)
+    if (instr->opcode == OP_BITCAST) changed |= expand_bitcast(context, instr);
+    FOR_EACH_COMPUTATION(computation, module) {
+        FOR_EACH_INSTR(instr, computation) {
+            const struct shape *plain = shape_with_default_layouts(module->shapes, instr->shape);
+            if (plain == instr->shape) continue;
+            if (!pass_may_rewrite(context)) return changed;
+            instr->shape = plain;
+            changed = true;
+        }
+    }
+    return changed;
+}
