@@ -25,7 +25,7 @@ static const struct pass_info pass_table[PASS_COUNT] = {
 #define MEMORY PASS_flatten_call_graph, PASS_copy_insertion, PASS_dce
 
 static const enum pass_id generic_pipeline[] = {SIMPLIFY};
-static const enum pass_id cpu_pipeline[] = {SIMPLIFY, MEMORY};
+static const enum pass_id cpu_pipeline[] = {SIMPLIFY, PASS_fusion, MEMORY};
 static const enum pass_id tpu_pipeline[] = {SIMPLIFY, MEMORY};
 /* -O0: the least that the backends take. */
 static const enum pass_id plain_pipeline[] = {PASS_call_inliner, PASS_dce, MEMORY};
