@@ -4,16 +4,19 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifndef HLOCC_VERSION
 #define HLOCC_VERSION "unknown"
 #endif
 
-static const struct command {
+struct command {
     const char *name;
     int (*run)(int argc, char **argv);
     const char *text;
-} commands[] = {
+};
+
+static const struct command commands[] = {
     {"compile", cmd_compile, "HLO to an object, shared library, program, or LLVM IR"},
     {"run", cmd_run, "run a program on .npy or random inputs"},
     {"test", cmd_test, "run recorded cases and compare the results"},
@@ -47,7 +50,25 @@ int usage_error(const char *format, ...) {
     return EXIT_USAGE;
 }
 
-int cli_main(int argc, char **argv) {
+static int run_command(const struct command *command, int argc, char **argv) {
+    char *name = text_format("hlocc %s", command->name); /* what getopt's messages start with */
+    argv[0] = name;
+    optind = 0;
+    int status = command->run(argc, argv);
+    free(name);
+    return status;
+}
+
+static int no_command(const char *word) {
+    if (access(word, F_OK) == 0) {
+        return usage_error("a command comes first, as in `hlocc check %s`; `hlocc --help` lists "
+                           "them",
+                           word);
+    }
+    return usage_error("no command '%s'; `hlocc --help` lists them", word);
+}
+
+static int run_words(int argc, char **argv) {
     if (argc < 2) {
         print_help(stderr);
         return EXIT_USAGE;
@@ -62,19 +83,19 @@ int cli_main(int argc, char **argv) {
         return EXIT_DONE;
     }
     for (int i = 0; i < COMMAND_COUNT; i++) {
-        if (strcmp(word, commands[i].name) != 0) continue;
-        char *name = text_format("hlocc %s", word); /* what getopt's messages start with */
-        argv[1] = name;
-        optind = 0;
-        int status = commands[i].run(argc - 1, argv + 1);
-        free(name);
-        if (fflush(stdout) != 0 && status == EXIT_DONE) {
-            fprintf(stderr, "hlocc: standard output cannot be written: %s\n", strerror(errno));
-            status = EXIT_INPUT;
-        }
-        return status;
+        if (strcmp(word, commands[i].name) == 0)
+            return run_command(&commands[i], argc - 1, argv + 1);
     }
-    return usage_error("no command '%s'; `hlocc --help` lists them", word);
+    return no_command(word);
+}
+
+int cli_main(int argc, char **argv) {
+    int status = run_words(argc, argv);
+    if (fflush(stdout) != 0 && status == EXIT_DONE) {
+        fprintf(stderr, "hlocc: standard output cannot be written: %s\n", strerror(errno));
+        status = EXIT_INPUT;
+    }
+    return status;
 }
 
 bool parse_number(const char *text, int64_t least, int64_t most, int64_t *value) {
@@ -133,6 +154,18 @@ static int set_disabled(struct common_options *common) {
     return -1;
 }
 
+static int set_passes(struct common_options *common) {
+    common->target.pipeline.passes = optarg;
+    for (const char *name = optarg; *name;) {
+        size_t length = strcspn(name, ",");
+        if (length && pass_from_name(name, length) == PASS_COUNT) {
+            return usage_error("no pass '%.*s'; `hlocc passes` lists them", (int)length, name);
+        }
+        name += length + (name[length] == ',');
+    }
+    return -1;
+}
+
 static int set_printed(const char **slot) {
     if (strcmp(optarg, "all") != 0 && pass_from_name(optarg, strlen(optarg)) == PASS_COUNT) {
         return usage_error("no pass '%s'; `hlocc passes` lists them", optarg);
@@ -158,7 +191,7 @@ int common_option(struct common_options *common, int code, const char *usage) {
         common->target.seed = (uint64_t)number;
         return status;
     case OPT_ELIDED: return set_elided(common);
-    case OPT_PASSES: common->target.pipeline.passes = optarg; return -1;
+    case OPT_PASSES: return set_passes(common);
     case OPT_DISABLE: return set_disabled(common);
     case OPT_DUMP_DIR: common->target.pipeline.dump_dir = optarg; return -1;
     case OPT_PRINT_AFTER: return set_printed(&common->target.pipeline.print_after);

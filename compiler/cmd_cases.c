@@ -206,6 +206,10 @@ int cmd_test(int argc, char **argv) {
         ok = ok && found;
     }
     apply_filter(&list, o.filter);
+    if (ok && list.count == 0) {
+        fprintf(stderr, "hlocc: error: no case matches --filter=%s\n", o.filter);
+        ok = false;
+    }
     case_list_sort(&list);
     struct tally tally = {.total = list.count, .progress = isatty(STDERR_FILENO)};
     ok = run_cases(&o, &list, &tally) && ok;

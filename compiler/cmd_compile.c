@@ -1,12 +1,11 @@
 #include <ctype.h>
-#include <errno.h>
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "compiler/cli.h"
 #include "compiler/header.h"
+#include "compiler/link.h"
 #include "ir/print.h"
 
 static const char usage[] =
@@ -67,6 +66,23 @@ static bool is_c_name(const char *text) {
     return true;
 }
 
+/* Words of C and C++, `main`, and functions of the C library and libm, which the object may call:
+ * a model in exp.hlo must not become the exp of the program it is linked into. */
+static bool is_taken(const char *name) {
+    static const char words[] =
+        " alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl "
+        "const constexpr continue decltype default delete do double else enum explicit export "
+        "extern false float for friend goto if inline int long main mutable namespace new noexcept "
+        "not not_eq nullptr operator or or_eq private protected public register requires restrict "
+        "return short signed sizeof static static_assert struct switch template this thread_local "
+        "throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t "
+        "while xor xor_eq ";
+    char *word = text_format(" %s ", name);
+    bool found = strstr(words, word) || dlsym(RTLD_DEFAULT, name);
+    free(word);
+    return found;
+}
+
 static int read_option(struct compile_options *o, int code) {
     switch (code) {
     case 'o': o->output = optarg; return -1;
@@ -74,7 +90,9 @@ static int read_option(struct compile_options *o, int code) {
     case OPT_HEADER: o->header = optarg; return -1;
     case OPT_SYMBOL:
         o->symbol = optarg;
-        return is_c_name(optarg) ? -1 : usage_error("--symbol: '%s' is no C name", optarg);
+        if (!is_c_name(optarg)) return usage_error("--symbol: '%s' is no C name", optarg);
+        if (!is_taken(optarg)) return -1;
+        return usage_error("--symbol: '%s' is a word of C or a function of its library", optarg);
     default: return common_option(&o->common, code, usage);
     }
 }
@@ -93,7 +111,8 @@ static char *symbol_for(const char *path) {
     for (char *p = stem; *p; p++) {
         if (!isalnum((unsigned char)*p)) *p = '_';
     }
-    char *symbol = text_format("%s%s", isdigit((unsigned char)*stem) || !*stem ? "_" : "", stem);
+    char *symbol = text_format("%s%s%s", isdigit((unsigned char)*stem) || !*stem ? "_" : "", stem,
+                               is_taken(stem) ? "_hlo" : "");
     free(stem);
     return symbol;
 }
@@ -105,158 +124,68 @@ static char *with_ending(const char *path, const char *ending) {
     return text_format("%.*s%s", (int)length, path, ending);
 }
 
-/* ---- linking ---- */
-
-/* libhlocc_rt.a beside this program, or in ../lib of where it is installed; malloc memory. */
-static char *runtime_library(void) {
-    char self[4096];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n <= 0) return text_format("libhlocc_rt.a");
-    self[n] = 0;
-    char *slash = strrchr(self, '/');
-    if (slash) *slash = 0;
-    char *beside = text_format("%s/libhlocc_rt.a", self);
-    if (access(beside, R_OK) == 0) return beside;
-    free(beside);
-    return text_format("%s/../lib/libhlocc_rt.a", self);
-}
-
-static bool run_cc(char *const *arguments, struct fault *fault) {
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid < 0) return fault_set(fault, "no process for the linker: %s", strerror(errno));
-    if (pid == 0) {
-        execvp(arguments[0], arguments);
-        fprintf(stderr, "hlocc: %s: %s\n", arguments[0], strerror(errno));
-        _exit(127);
-    }
-    int status;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        continue;
-    return status == 0 || fault_set(fault, "the linker (cc) failed");
-}
-
-static bool write_driver(const struct hlo_module *module, const char *directory, const char *symbol,
-                         struct fault *fault) {
-    char *header = text_format("%s/program.h", directory);
-    char *driver = text_format("%s/main.c", directory);
-    struct output output;
-    bool ok = output_open(&output, header, fault);
-    if (ok) {
-        header_write(output.stream, module, symbol);
-        ok = output_commit(&output, fault) && output_open(&output, driver, fault);
-    }
-    if (ok) {
-        driver_write(output.stream, module, symbol, "program.h");
-        ok = output_commit(&output, fault);
-    }
-    free(header);
-    free(driver);
-    return ok;
-}
-
-static void remove_directory(const char *directory) {
-    static const char *const names[] = {"program.o", "program.h", "main.c"};
-    for (int i = 0; i < 3; i++) {
-        char *path = text_format("%s/%s", directory, names[i]);
-        unlink(path);
-        free(path);
-    }
-    rmdir(directory);
-}
-
-/* Links the object (and a driver, for executables) by cc; OUT appears whole or not at all. */
-static bool link_object(const struct hlo_module *module, const struct compile_options *o,
-                        const struct bytes *object, const char *output, const char *symbol,
-                        struct fault *fault) {
-    char *directory = text_format("%s/hlocc.XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-    if (!mkdtemp(directory)) {
-        fault_set(fault, "%s cannot be made: %s", directory, strerror(errno));
-        free(directory);
-        return false;
-    }
-    char *path = text_format("%s/program.o", directory);
-    char *driver = text_format("%s/main.c", directory);
-    char *made = text_format("%s.%ld.tmp", output, (long)getpid());
-    char *runtime = runtime_library();
-    bool shared = o->kind == EMIT_SHARED;
-    bool ok = file_write(path, object->data, object->size, fault) &&
-              (shared || write_driver(module, directory, symbol, fault));
-    if (ok) {
-        char *arguments[] = {
-            "cc",        shared ? "-shared" : "-O1", "-o", made, path, runtime, "-lm",
-            "-lpthread", shared ? NULL : driver,     NULL};
-        if (!shared) { /* what is used must stand before what provides it */
-            arguments[4] = driver;
-            arguments[5] = path;
-            arguments[6] = runtime;
-            arguments[7] = "-lm";
-            arguments[8] = "-lpthread";
-        }
-        ok = run_cc(arguments, fault);
-    }
-    if (ok && rename(made, output) != 0) {
-        ok = fault_set(fault, "cannot be written: %s", strerror(errno));
-    }
-    if (!ok) unlink(made);
-    remove_directory(directory);
-    free(path);
-    free(driver);
-    free(made);
-    free(runtime);
-    free(directory);
-    return ok;
-}
-
 /* ---- compiling ---- */
 
-static bool write_hlo(const struct hlo_module *module, const char *path, struct fault *fault) {
-    struct output output;
-    if (!output_open(&output, path, fault)) return false;
-    struct print_options print = print_options_full();
-    module_print(output.stream, module, &print);
-    return output_commit(&output, fault);
-}
-
-static bool write_header(const struct hlo_module *module, const char *path, const char *symbol,
-                         struct fault *fault) {
-    struct output output;
-    if (!output_open(&output, path, fault)) return false;
-    header_write(output.stream, module, symbol);
-    return output_commit(&output, fault);
-}
-
-static bool write_code(struct program *program, const struct compile_options *o, const char *output,
-                       const char *symbol, struct fault *fault) {
-    struct bytes bytes = {0};
+/* The bytes of the output; false with a fault, or with diagnostics. */
+static bool make_code(struct program *program, const struct compile_options *o, const char *symbol,
+                      struct bytes *bytes, struct fault *fault) {
     bool linked = o->kind == EMIT_SHARED || o->kind == EMIT_EXE;
-    fault->text[0] = 0; /* the diagnostics say it */
-    if (!target_emit(program->module, &o->common.target, linked ? EMIT_OBJ : o->kind, symbol,
-                     &bytes, &program->diag)) {
+    if (!target_emit(program->module, &o->common.target, linked ? EMIT_OBJ : o->kind, symbol, bytes,
+                     &program->diag)) {
         return false;
     }
-    bool ok = linked ? link_object(program->module, o, &bytes, output, symbol, fault)
-                     : file_write(output, bytes.data, bytes.size, fault);
-    free(bytes.data);
+    if (!linked) return true;
+    struct bytes object = *bytes;
+    bool ok = link_object(program->module, o->kind == EMIT_SHARED, &object, symbol, bytes, fault);
+    free(object.data);
     return ok;
+}
+
+/* Output and header appear together or not at all: both are open before either takes its name. */
+static bool write_files(const struct program *program, const struct compile_options *o,
+                        const struct bytes *code, const char *output, const char *symbol,
+                        const char *header) {
+    struct fault fault;
+    struct output main_file, header_file;
+    const char *at = output;
+    bool ok = output_open(&main_file, output, &fault);
+    if (ok && header) {
+        ok = output_open(&header_file, header, &fault);
+        if (ok) {
+            header_write(header_file.stream, program->module, symbol);
+        } else {
+            output_abandon(&main_file);
+            at = header;
+        }
+    }
+    if (ok && o->kind == EMIT_HLO) {
+        struct print_options print = print_options_full();
+        module_print(main_file.stream, program->module, &print);
+    } else if (ok) {
+        fwrite(code->data, 1, code->size, main_file.stream);
+        if (o->kind == EMIT_SHARED || o->kind == EMIT_EXE) output_executable(&main_file);
+    }
+    if (ok) {
+        ok = output_commit(&main_file, &fault);
+        if (header && !ok) output_abandon(&header_file);
+    }
+    if (ok && header) {
+        ok = output_commit(&header_file, &fault);
+        at = header;
+    }
+    return ok || (fprintf(stderr, "%s: error: %s\n", at, fault.text), false);
 }
 
 static bool compile(struct program *program, const struct compile_options *o, const char *output,
                     const char *symbol, const char *header) {
-    bool ok = target_optimise(program->module, &o->common.target, &program->diag);
-    struct fault fault = {""};
-    const char *at = output;
-    if (ok && o->kind == EMIT_HLO) {
-        ok = write_hlo(program->module, output, &fault);
-    } else if (ok) {
-        ok = write_code(program, o, output, symbol, &fault);
-        if (ok && header) {
-            at = header;
-            ok = write_header(program->module, header, symbol, &fault);
-        }
-    }
+    struct fault fault = {""}; /* empty where the diagnostics say it */
+    struct bytes code = {0};
+    bool ok = target_optimise(program->module, &o->common.target, &program->diag) &&
+              (o->kind == EMIT_HLO || make_code(program, o, symbol, &code, &fault));
     program_report(program);
-    if (!ok && fault.text[0]) fprintf(stderr, "%s: error: %s\n", at, fault.text);
+    if (!ok && fault.text[0]) fprintf(stderr, "%s: error: %s\n", output, fault.text);
+    ok = ok && write_files(program, o, &code, output, symbol, header);
+    free(code.data);
     return ok;
 }
 
@@ -285,7 +214,8 @@ int cmd_compile(int argc, char **argv) {
     char *output = o.output ? text_format("%s", o.output) : default_output(&o, file);
     char *symbol = o.symbol ? text_format("%s", o.symbol) : symbol_for(to_stdout ? file : output);
     char *header = o.header ? text_format("%s", o.header) : NULL;
-    if (!header && !to_stdout && (o.kind == EMIT_OBJ || o.kind == EMIT_SHARED)) {
+    if (!header && !to_stdout && output_is_file(output) &&
+        (o.kind == EMIT_OBJ || o.kind == EMIT_SHARED)) {
         header = with_ending(output, ".h");
     }
     struct program program;

@@ -120,10 +120,11 @@ static struct literal **make_inputs(const struct run_options *o, const struct hl
                                     int *count) {
     int wanted = module_flat_parameters(module);
     if (!o->inputs && !o->random && o->nfiles != wanted) {
-        fprintf(stderr,
-                "hlocc: error: the program has %d inputs, %d files are given "
-                "(--random=SEED draws them)\n",
-                wanted, o->nfiles);
+        fprintf(
+            stderr,
+            "hlocc: error: the program takes %d input%s, %d given (--inputs=DIR reads them all, "
+            "--random=SEED draws them)\n",
+            wanted, wanted == 1 ? "" : "s", o->nfiles);
         return NULL;
     }
     struct literal **flat = calloc((size_t)wanted + 1, sizeof *flat);

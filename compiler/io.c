@@ -32,10 +32,17 @@ double clock_seconds(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+/* Lines and columns are counted in 32 bits; and /dev/zero has no end. */
+#define MAX_TEXT ((size_t)UINT32_MAX)
+
 static bool read_all(int fd, size_t expected, struct bytes *bytes, struct fault *fault) {
     size_t capacity = expected + 1, size = 0;
     uint8_t *data = malloc(capacity);
     while (data) {
+        if (size > MAX_TEXT) {
+            free(data);
+            return fault_set(fault, "is longer than 4 GiB");
+        }
         if (size + 1 >= capacity) {
             uint8_t *grown = capacity > SIZE_MAX / 4 ? NULL : realloc(data, capacity * 2 + 4096);
             if (!grown) break;
@@ -60,19 +67,37 @@ static bool read_all(int fd, size_t expected, struct bytes *bytes, struct fault 
     return fault_set(fault, "does not fit in memory");
 }
 
+static bool is_readable(int fd, int64_t *size, struct fault *fault) {
+    struct stat status;
+    if (fstat(fd, &status) != 0) return fault_set(fault, "cannot be read: %s", strerror(errno));
+    if (S_ISDIR(status.st_mode)) return fault_set(fault, "is a directory");
+    *size = S_ISREG(status.st_mode) ? (int64_t)status.st_size : -1;
+    return true;
+}
+
 bool file_read(const char *path, struct bytes *bytes, struct fault *fault) {
     bool is_stdin = strcmp(path, "-") == 0;
     int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return fault_set(fault, "cannot be opened: %s", strerror(errno));
-    struct stat status;
-    bool ok = fstat(fd, &status) == 0;
-    if (!ok) fault_set(fault, "cannot be read: %s", strerror(errno));
-    if (ok && S_ISDIR(status.st_mode)) ok = fault_set(fault, "is a directory");
+    int64_t size;
+    bool ok = is_readable(fd, &size, fault);
     /* One byte more than expected, so that the end is seen without growing. */
-    size_t expected = ok && S_ISREG(status.st_mode) ? (size_t)status.st_size + 1 : 65536;
-    ok = ok && read_all(fd, expected, bytes, fault);
+    ok = ok && read_all(fd, size >= 0 ? (size_t)size + 1 : 65536, bytes, fault);
     if (!is_stdin) close(fd);
     return ok;
+}
+
+FILE *file_open(const char *path, int64_t *size, struct fault *fault) {
+    FILE *file = fopen(path, "rbe");
+    if (!file) return fault_set(fault, "cannot be opened: %s", strerror(errno)), NULL;
+    if (is_readable(fileno(file), size, fault)) return file;
+    fclose(file);
+    return NULL;
+}
+
+bool output_is_file(const char *path) {
+    struct stat status;
+    return stat(path, &status) != 0 || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode);
 }
 
 bool output_open(struct output *output, const char *path, struct fault *fault) {
@@ -86,9 +111,8 @@ bool output_open(struct output *output, const char *path, struct fault *fault) {
         return fault_set(fault, "is a directory");
     }
     output->path = text_format("%s", path);
-    /* Devices and pipes (/dev/null) cannot be renamed over. */
-    bool special = stat(path, &status) == 0 && !S_ISREG(status.st_mode);
-    if (special) {
+    /* Devices and pipes (/dev/null) must not be renamed over. */
+    if (!output_is_file(path)) {
         output->stream = fopen(path, "wb");
     } else {
         output->temporary = text_format("%s.%ld.tmp", path, (long)getpid());
@@ -100,6 +124,12 @@ bool output_open(struct output *output, const char *path, struct fault *fault) {
     free(output->temporary);
     memset(output, 0, sizeof *output);
     return false;
+}
+
+void output_executable(struct output *output) {
+    struct stat status;
+    if (!output->temporary || fstat(fileno(output->stream), &status) != 0) return;
+    fchmod(fileno(output->stream), (status.st_mode | (status.st_mode & 0444) >> 2) & 07777);
 }
 
 bool output_commit(struct output *output, struct fault *fault) {

@@ -20,8 +20,10 @@ struct bytes {
     size_t size;
 };
 
-/* Reads a whole regular file or pipe; "-" is standard input. */
+/* Reads a whole regular file or pipe of at most 4 GiB; "-" is standard input. */
 bool file_read(const char *path, struct bytes *bytes, struct fault *fault);
+/* Opens a file to read; *size is that of a regular file, else -1. NULL with a fault. */
+FILE *file_open(const char *path, int64_t *size, struct fault *fault);
 
 /* A file that is written whole or not at all: bytes go to a neighbour that takes the name on
  * commit. "-" or NULL: standard output. */
@@ -31,6 +33,10 @@ struct output {
 };
 
 bool output_open(struct output *output, const char *path, struct fault *fault);
+/* False for devices and pipes, which have no neighbours. */
+bool output_is_file(const char *path);
+/* The file may be run by whoever may read it. */
+void output_executable(struct output *output);
 bool output_commit(struct output *output, struct fault *fault);
 void output_abandon(struct output *output);
 bool file_write(const char *path, const void *data, size_t size, struct fault *fault);

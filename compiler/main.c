@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -27,9 +28,19 @@ static void catch_crashes(void) {
     }
 }
 
+/* A closed standard stream would be the first file opened: what is printed would go into it. In its
+ * place stands one that gives the same errors. */
+static void hold_streams(void) {
+    static const int modes[] = {O_WRONLY, O_RDONLY, O_WRONLY};
+    for (int fd = 0; fd <= 2; fd++) {
+        if (fcntl(fd, F_GETFD) < 0) open("/dev/null", modes[fd]);
+    }
+}
+
 int main(int argc, char **argv) {
 #ifndef __SANITIZE_ADDRESS__ /* which reports more */
     catch_crashes();
 #endif
+    hold_streams();
     return cli_main(argc, argv);
 }

@@ -1,5 +1,6 @@
 #include "compiler/npy.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,7 @@ static bool take_string(struct cursor *c, char *out, size_t capacity) {
     char quote = *c->at++;
     size_t n = 0;
     while (c->at < c->end && *c->at != quote) {
-        if (n + 1 >= capacity) return false;
+        if (n + 1 >= capacity || !*c->at) return false;
         out[n++] = *c->at++;
     }
     if (c->at >= c->end) return false;
@@ -128,6 +129,8 @@ static bool take_dictionary(struct cursor *c, struct npy_header *header, struct 
             return fault_set(fault, "is no .npy file: its header is no dictionary");
         }
     }
+    skip_space(c);
+    if (c->at < c->end) return fault_set(fault, "has text behind the dictionary of its header");
     return seen == 7 || fault_set(fault, "lacks descr, fortran_order or shape in its header");
 }
 
@@ -145,6 +148,10 @@ bool npy_parse_header(const uint8_t *bytes, size_t size, struct npy_header *head
     if (size < start) return fault_set(fault, "is truncated in its header");
     size_t length = bytes[8] | (size_t)bytes[9] << 8;
     if (version > 1) length |= (size_t)bytes[10] << 16 | (size_t)bytes[11] << 24;
+    if (start + length > NPY_MAX_HEADER) {
+        return fault_set(fault, "has a header of %zu bytes, at most %d expected", start + length,
+                         NPY_MAX_HEADER);
+    }
     if (length > size - start) return fault_set(fault, "is truncated in its header");
     struct cursor c = {(const char *)bytes + start, (const char *)bytes + start + length};
     header->offset = start + length;
@@ -245,48 +252,87 @@ static void normalise(struct literal *literal) {
     }
 }
 
+static bool size_overflows(const struct npy_header *header) {
+    int64_t count = 1;
+    for (int i = 0; i < header->rank; i++) {
+        if (header->dims[i] && __builtin_mul_overflow(count, header->dims[i], &count)) return true;
+    }
+    return __builtin_mul_overflow(count, (int64_t)header->size, &count);
+}
+
+static bool length_wrong(size_t got, const struct shape *shape, struct fault *fault) {
+    return fault_set(fault, "%s: %zu bytes of data, %" PRId64 " expected",
+                     got < (size_t)shape->bytes ? "is truncated" : "is too long", got,
+                     shape->bytes);
+}
+
+/* The data: `have` bytes that came with the header, and the rest of the file. */
+static bool read_data(FILE *file, const uint8_t *start, size_t have, uint8_t *data,
+                      const struct shape *shape, struct fault *fault) {
+    size_t wanted = (size_t)shape->bytes, taken = have < wanted ? have : wanted;
+    memcpy(data, start, taken);
+    taken += fread(data + taken, 1, wanted - taken, file);
+    if (ferror(file)) return fault_set(fault, "cannot be read: %s", strerror(errno));
+    if (taken < wanted) return length_wrong(taken, shape, fault);
+    return (have <= wanted && fgetc(file) == EOF) || length_wrong(wanted + 1, shape, fault);
+}
+
+static struct literal *read_array(FILE *file, const struct npy_header *header, const uint8_t *start,
+                                  size_t have, const struct shape *shape, struct fault *fault) {
+    struct literal *literal = literal_new_uninit(shape);
+    bool turned = header->fortran && shape->rank > 1 && literal && literal->size;
+    uint8_t *columns = turned ? malloc(literal->size) : NULL;
+    bool ok = literal && (!turned || columns);
+    if (!ok) fault_set(fault, "does not fit in memory");
+    ok = ok && read_data(file, start, have, turned ? columns : literal->data, shape, fault);
+    if (ok && turned) from_fortran(literal->data, columns, shape, header->size);
+    free(columns);
+    if (ok) {
+        normalise(literal);
+        return literal;
+    }
+    literal_unref(literal);
+    return NULL;
+}
+
+/* `size`: of the file where that is known, else -1: so that a wrong one costs no reading. */
+static struct literal *read_stream(FILE *file, int64_t size, const struct shape *shape,
+                                   struct fault *fault) {
+    uint8_t *head = malloc(NPY_MAX_HEADER);
+    if (!head) return fault_set(fault, "does not fit in memory"), NULL;
+    size_t have = fread(head, 1, NPY_MAX_HEADER, file);
+    struct npy_header header;
+    struct literal *literal = NULL;
+    bool ok = !ferror(file) || fault_set(fault, "cannot be read: %s", strerror(errno));
+    ok = ok && npy_parse_header(head, have, &header, fault);
+    if (ok && size_overflows(&header)) ok = fault_set(fault, "has a size that overflows 64 bits");
+    ok = ok && header_matches(&header, shape, fault);
+    if (ok && size >= 0 && size - (int64_t)header.offset != shape->bytes) {
+        ok = length_wrong((size_t)(size - (int64_t)header.offset), shape, fault);
+    }
+    if (ok) {
+        literal =
+            read_array(file, &header, head + header.offset, have - header.offset, shape, fault);
+    }
+    free(head);
+    return literal;
+}
+
 struct literal *npy_decode(const uint8_t *bytes, size_t size, const struct shape *shape,
                            struct fault *fault) {
-    struct npy_header header;
-    if (!npy_parse_header(bytes, size, &header, fault)) return NULL;
-    int64_t count = 1, total = 0;
-    for (int i = 0; i < header.rank; i++) {
-        if (header.dims[i] && __builtin_mul_overflow(count, header.dims[i], &count)) {
-            fault_set(fault, "has a size that overflows 64 bits");
-            return NULL;
-        }
-    }
-    if (__builtin_mul_overflow(count, (int64_t)header.size, &total)) {
-        fault_set(fault, "has a size that overflows 64 bits");
-        return NULL;
-    }
-    if (!header_matches(&header, shape, fault)) return NULL;
-    if (size - header.offset != (size_t)shape->bytes) {
-        fault_set(fault, "%s: %zu bytes of data, %" PRId64 " expected",
-                  size - header.offset < (size_t)shape->bytes ? "is truncated" : "is too long",
-                  size - header.offset, shape->bytes);
-        return NULL;
-    }
-    struct literal *literal = literal_new_uninit(shape);
-    if (!literal) {
-        fault_set(fault, "does not fit in memory");
-        return NULL;
-    }
-    const uint8_t *data = bytes + header.offset;
-    if (header.fortran && shape->rank > 1) {
-        from_fortran(literal->data, data, shape, header.size);
-    } else if (literal->size) {
-        memcpy(literal->data, data, literal->size);
-    }
-    normalise(literal);
+    FILE *file = fmemopen((void *)bytes, size, "rb");
+    if (!file) return fault_set(fault, "cannot be read: %s", strerror(errno)), NULL;
+    struct literal *literal = read_stream(file, (int64_t)size, shape, fault);
+    fclose(file);
     return literal;
 }
 
 struct literal *npy_read(const char *path, const struct shape *shape, struct fault *fault) {
-    struct bytes bytes;
-    if (!file_read(path, &bytes, fault)) return NULL;
-    struct literal *literal = npy_decode(bytes.data, bytes.size, shape, fault);
-    free(bytes.data);
+    int64_t size;
+    FILE *file = file_open(path, &size, fault);
+    if (!file) return NULL;
+    struct literal *literal = read_stream(file, size, shape, fault);
+    fclose(file);
     return literal;
 }
 

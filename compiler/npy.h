@@ -6,6 +6,8 @@
 #include "compiler/io.h"
 #include "ir/literal.h"
 
+enum { NPY_MAX_HEADER = 1 << 16 }; /* bytes before the data; those of arrays have about 100 */
+
 struct npy_header {
     char order; /* '<' '>' '|' '=' */
     char kind;  /* b i u f c V */
