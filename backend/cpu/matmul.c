@@ -1,0 +1,510 @@
+#include "backend/cpu/matmul.h"
+
+#include <stdlib.h>
+
+#include "backend/cpu/matmul_internal.h"
+#include "backend/cpu/pack.h"
+
+/* What is known while a product is emitted. Offsets are in bytes. */
+struct product {
+    struct cpu_builder *b;
+    const struct cpu_target *target;
+    const struct product_plan *p;
+    const struct product_code *code;
+    struct matmul_tile tile;
+    int columns;                    /* of a tile */
+    int64_t size;                   /* of a sum */
+    int64_t a_size, b_size, c_size; /* of elements */
+    int64_t depth, n_blocks, m_blocks, k_blocks;
+    bool direct; /* whole tiles go from registers to C */
+    int64_t c_m, c_n;
+    LLVMValueRef b_pack, a_pack, sums, rows, cols, temp;
+    LLVMValueRef a_taps, b_taps, one_tap, a_table;
+    /* of the unit at hand */
+    LLVMValueRef batch, m0, n0, n_left, m_left, a, bb, c;
+};
+
+static int64_t stride_bytes(const struct product *q, const struct product_dim *dim,
+                            enum product_operand operand) {
+    int64_t size = operand == PRODUCT_A ? q->a_size : operand == PRODUCT_B ? q->b_size : q->c_size;
+    return product_stride(dim, operand) * size;
+}
+
+/* Byte offset in an operand of place `at` of dims. */
+static LLVMValueRef offset_of(struct product *q, const struct product_dims *dims,
+                              enum product_operand operand, LLVMValueRef at) {
+    struct cpu_builder *b = q->b;
+    LLVMValueRef sum = ir_k(b, 0);
+    for (int i = dims->count - 1; i >= 0; i--) {
+        LLVMValueRef digit = at;
+        if (i > 0) {
+            LLVMValueRef size = ir_k(b, dims->v[i].size);
+            digit = LLVMBuildURem(b->builder, at, size, "");
+            at = LLVMBuildUDiv(b->builder, at, size, "");
+        }
+        int64_t stride = stride_bytes(q, &dims->v[i], operand);
+        if (stride) sum = ir_add(b, sum, ir_mulk(b, digit, stride));
+    }
+    return sum;
+}
+
+/* A constant table of the offsets of the outer dimensions of k. */
+static LLVMValueRef tap_table(struct product *q, enum product_operand operand) {
+    const struct product_dims *k = &q->p->spec.k;
+    int64_t *offsets = calloc((size_t)q->p->taps, sizeof *offsets);
+    for (int64_t t = 0; offsets && t < q->p->taps; t++) {
+        int64_t at = t;
+        for (int i = k->count - 2; i >= 0; i--) {
+            offsets[t] += at % k->v[i].size * stride_bytes(q, &k->v[i], operand);
+            at /= k->v[i].size;
+        }
+    }
+    LLVMValueRef table = ir_table(q->b, offsets, offsets ? q->p->taps : 0);
+    free(offsets);
+    return table;
+}
+
+static LLVMValueRef load_offset(struct product *q, LLVMValueRef table, LLVMValueRef index) {
+    struct cpu_builder *b = q->b;
+    return ir_load(b, ir_i64(b), ir_at(b, table, ir_mulk(b, index, 8)), 8);
+}
+
+/* table[i] = offset of place start + i of dims, past the end that of the last, for i < count */
+static void fill_table(struct product *q, LLVMValueRef table, const struct product_dims *dims,
+                       enum product_operand operand, LLVMValueRef start, int64_t most,
+                       int64_t count) {
+    struct cpu_builder *b = q->b;
+    struct ir_loop loop = ir_loop_count(b, count, 1);
+    LLVMValueRef at = ir_min(b, ir_add(b, start, loop.i), ir_k(b, most - 1));
+    ir_store(b, offset_of(q, dims, operand, at), ir_at(b, table, ir_mulk(b, loop.i, 8)), 8);
+    ir_loop_end_parallel(b, &loop, 0);
+}
+
+/* ---- packing ---- */
+
+static const struct product_dim *inner_k(const struct product *q) {
+    static const struct product_dim none = {1, 0, 0, 0};
+    const struct product_dims *k = &q->p->spec.k;
+    return k->count ? &k->v[k->count - 1] : &none;
+}
+
+struct k_range {
+    LLVMValueRef first, taps, run; /* first of runs (where there is one tap) or taps */
+    LLVMValueRef rows;             /* taps * run */
+};
+
+/* For each tap of the range: calls pack(source + offset of the tap, row number). */
+static struct ir_loop tap_loop_begin(struct product *q, const struct k_range *range,
+                                     LLVMValueRef table, int64_t step, LLVMValueRef *offset,
+                                     LLVMValueRef *row) {
+    struct cpu_builder *b = q->b;
+    struct ir_loop taps = {0};
+    if (q->p->taps == 1) {
+        *offset = ir_mulk(b, range->first, step);
+        *row = ir_k(b, 0);
+        return taps;
+    }
+    taps = ir_loop_begin(b, ir_k(b, 0), range->taps, 1, false);
+    *offset = load_offset(q, table, ir_add(b, range->first, taps.i));
+    *row = ir_mulk(b, taps.i, q->p->run);
+    return taps;
+}
+
+static void tap_loop_end(struct product *q, struct ir_loop *taps) {
+    if (taps->body) ir_loop_end(q->b, taps);
+}
+
+/* One panel of B, columns from n0 + j, of the rows in range. */
+static void pack_b_panel(struct product *q, const struct k_range *range, LLVMValueRef j,
+                         enum pack_mode mode, LLVMValueRef to) {
+    struct cpu_builder *b = q->b;
+    int64_t step = stride_bytes(q, inner_k(q), PRODUCT_B);
+    LLVMValueRef pack = pack_panel(b, q->target, mode, q->p->spec.b_type, q->p->type, q->columns);
+    LLVMValueRef offset, row, columns = ir_at(b, q->cols, ir_mulk(b, j, 8)), from = q->bb;
+    if (mode == PACK_CONTIGUOUS) from = ir_at(b, from, load_offset(q, q->cols, j));
+    struct ir_loop taps = tap_loop_begin(q, range, q->b_taps, step, &offset, &row);
+    LLVMValueRef place = ir_at(b, to, ir_mulk(b, row, q->columns * q->size));
+    ir_call(b, pack, PACK_PANEL_ARGUMENTS,
+            (LLVMValueRef[]){ir_at(b, from, offset), columns, ir_k(b, step), range->run, place});
+    tap_loop_end(q, &taps);
+}
+
+/* The unit's columns of B, all rows in range, panel after panel. */
+static void pack_b(struct product *q, const struct k_range *range, LLVMValueRef row0,
+                   int64_t depth) {
+    struct cpu_builder *b = q->b;
+    const struct product_dims *n = &q->p->spec.n;
+    bool contiguous = n->count <= 1 && (n->count == 0 || n->v[0].b == 1);
+    bool transposed = inner_k(q)->b == 1 && pack_converts_vectors(q->p->spec.b_type, q->p->type);
+    bool vectors = contiguous && pack_converts_vectors(q->p->spec.b_type, q->p->type);
+    enum pack_mode other = transposed && !contiguous ? PACK_TRANSPOSE : PACK_GATHER;
+    struct ir_loop panels = ir_loop_begin(b, ir_k(b, 0), q->n_left, q->columns, false);
+    LLVMValueRef to = ir_at(b, q->b_pack, ir_mulk(b, panels.i, depth * q->size));
+    to = ir_at(b, to, ir_mulk(b, row0, q->columns * q->size));
+    if (!vectors) {
+        pack_b_panel(q, range, panels.i, other, to);
+    } else if (q->p->n % q->columns == 0) {
+        pack_b_panel(q, range, panels.i, PACK_CONTIGUOUS, to);
+    } else {
+        LLVMValueRef end = ir_addk(b, panels.i, q->columns);
+        struct ir_if full = ir_if_begin(b, i_cmp(b, LLVMIntSLE, end, q->n_left), true);
+        pack_b_panel(q, range, panels.i, PACK_CONTIGUOUS, to);
+        ir_if_else(b, &full);
+        pack_b_panel(q, range, panels.i, PACK_GATHER, to);
+        ir_if_end(b, &full);
+    }
+    ir_loop_end(b, &panels);
+}
+
+static void pack_a_rows(struct product *q, const struct k_range *range, LLVMValueRef i0,
+                        LLVMValueRef count) {
+    struct cpu_builder *b = q->b;
+    int64_t step = stride_bytes(q, inner_k(q), PRODUCT_A);
+    LLVMValueRef pack = pack_run(b, q->target, true, q->p->spec.a_type, q->p->type);
+    struct ir_loop rows = ir_loop_begin(b, ir_k(b, 0), count, 1, false);
+    LLVMValueRef from = ir_at(b, q->a, load_offset(q, q->rows, ir_add(b, i0, rows.i)));
+    LLVMValueRef to = ir_at(b, q->a_pack, ir_mulk(b, rows.i, product_a_row(q->p) * q->size));
+    LLVMValueRef offset, row;
+    struct ir_loop taps = tap_loop_begin(q, range, q->a_taps, step, &offset, &row);
+    ir_call(b, pack, PACK_RUN_ARGUMENTS,
+            (LLVMValueRef[]){ir_at(b, from, offset), ir_k(b, step), range->run,
+                             ir_at(b, to, ir_mulk(b, row, q->size))});
+    tap_loop_end(q, &taps);
+    ir_loop_end(b, &rows);
+}
+
+static void pack_a_panel(struct product *q, const struct k_range *range, LLVMValueRef i,
+                         enum pack_mode mode, LLVMValueRef to) {
+    struct cpu_builder *b = q->b;
+    int64_t step = stride_bytes(q, inner_k(q), PRODUCT_A);
+    LLVMValueRef pack = pack_panel(b, q->target, mode, q->p->spec.a_type, q->p->type, q->p->rows);
+    LLVMValueRef offset, row, from = q->a, columns = ir_at(b, q->rows, ir_mulk(b, i, 8));
+    if (mode == PACK_CONTIGUOUS) from = ir_at(b, from, load_offset(q, q->rows, i));
+    struct ir_loop taps = tap_loop_begin(q, range, q->a_taps, step, &offset, &row);
+    ir_call(b, pack, PACK_PANEL_ARGUMENTS,
+            (LLVMValueRef[]){ir_at(b, from, offset), columns, ir_k(b, step), range->run,
+                             ir_at(b, to, ir_mulk(b, row, q->p->rows * q->size))});
+    tap_loop_end(q, &taps);
+}
+
+static void pack_a_panels(struct product *q, const struct k_range *range, LLVMValueRef i0,
+                          LLVMValueRef count) {
+    struct cpu_builder *b = q->b;
+    const struct product_dims *m = &q->p->spec.m;
+    bool contiguous = m->count <= 1 && (m->count == 0 || m->v[0].a == 1) &&
+                      pack_converts_vectors(q->p->spec.a_type, q->p->type);
+    struct ir_loop panels = ir_loop_begin(b, ir_k(b, 0), count, q->p->rows, false);
+    LLVMValueRef to = ir_at(b, q->a_pack, ir_mulk(b, panels.i, product_a_row(q->p) * q->size));
+    LLVMValueRef i = ir_add(b, i0, panels.i);
+    if (!contiguous) {
+        pack_a_panel(q, range, i, PACK_GATHER, to);
+    } else if (q->p->m % q->p->rows == 0) {
+        pack_a_panel(q, range, i, PACK_CONTIGUOUS, to);
+    } else {
+        LLVMValueRef end = ir_addk(b, ir_add(b, q->m0, i), q->p->rows);
+        struct ir_if full = ir_if_begin(b, i_cmpk(b, LLVMIntSLE, end, (uint64_t)q->p->m), true);
+        pack_a_panel(q, range, i, PACK_CONTIGUOUS, to);
+        ir_if_else(b, &full);
+        pack_a_panel(q, range, i, PACK_GATHER, to);
+        ir_if_end(b, &full);
+    }
+    ir_loop_end(b, &panels);
+}
+
+/* ---- finished tiles ---- */
+
+static void finish_element(struct product *q, LLVMValueRef from, LLVMValueRef add, LLVMValueRef m,
+                           LLVMValueRef n) {
+    struct cpu_builder *b = q->b;
+    const struct product_plan *p = q->p;
+    LLVMValueRef sum = ir_load(b, cpu_value_type(b, p->type), from, (int)q->size);
+    if (q->code->finish) {
+        q->code->finish(q->code->data, sum, q->batch, m, n);
+        return;
+    }
+    LLVMValueRef to = ir_at(b, q->c, offset_of(q, &p->spec.m, PRODUCT_C, m));
+    to = ir_at(b, to, offset_of(q, &p->spec.n, PRODUCT_C, n));
+    if (add) {
+        LLVMValueRef old = ir_load(b, cpu_value_type(b, p->type), to, (int)q->size);
+        LLVMValueRef total =
+            element_type_is_float(p->type) ? f_add(b, old, sum) : i_add(b, old, sum);
+        sum = select_of(b, add, total, sum);
+    }
+    cpu_store(b, p->spec.c_type, cpu_emit_convert(b, sum, p->type, p->spec.c_type), to);
+}
+
+/* rows x columns sums at `from`; their place in C starts at (i, j) of the unit. */
+static void finish_block(struct product *q, LLVMValueRef from, int64_t row_bytes, LLVMValueRef i,
+                         LLVMValueRef j, LLVMValueRef rows, LLVMValueRef columns,
+                         LLVMValueRef add) {
+    struct cpu_builder *b = q->b;
+    bool by_rows = q->c_n == 1 || q->c_m != 1;
+    struct ir_loop outer = ir_loop_begin(b, ir_k(b, 0), by_rows ? rows : columns, 1, false);
+    struct ir_loop inner = ir_loop_begin(b, ir_k(b, 0), by_rows ? columns : rows, 1, false);
+    LLVMValueRef row = by_rows ? outer.i : inner.i, column = by_rows ? inner.i : outer.i;
+    LLVMValueRef at = ir_add(b, ir_mulk(b, row, row_bytes), ir_mulk(b, column, q->size));
+    finish_element(q, ir_at(b, from, at), add, ir_add(b, ir_add(b, q->m0, i), row),
+                   ir_add(b, ir_add(b, q->n0, j), column));
+    ir_loop_end_parallel(b, &inner, by_rows ? q->tile.lanes : 0);
+    ir_loop_end(b, &outer);
+}
+
+static void finish_tile(struct product *q, LLVMValueRef from, int64_t row_bytes, LLVMValueRef i,
+                        LLVMValueRef j, LLVMValueRef add) {
+    struct cpu_builder *b = q->b;
+    LLVMValueRef rows =
+        ir_min(b, ir_add(b, q->m_left, LLVMBuildNeg(b->builder, i, "")), ir_k(b, q->p->rows));
+    LLVMValueRef left = ir_add(b, q->n_left, LLVMBuildNeg(b->builder, j, ""));
+    LLVMValueRef all = ir_k(b, q->columns);
+    if (q->p->n % q->columns == 0) {
+        finish_block(q, from, row_bytes, i, j, rows, all, add);
+    } else if (q->p->n < q->columns) {
+        finish_block(q, from, row_bytes, i, j, rows, ir_k(b, q->p->n), add);
+    } else {
+        struct ir_if full = ir_if_begin(b, i_cmp(b, LLVMIntSGE, left, all), true);
+        finish_block(q, from, row_bytes, i, j, rows, all, add);
+        ir_if_else(b, &full);
+        finish_block(q, from, row_bytes, i, j, rows, left, add);
+        ir_if_end(b, &full);
+    }
+}
+
+/* ---- tiles ---- */
+
+struct tile_place {
+    LLVMValueRef i, j;    /* in the unit */
+    LLVMValueRef rows, a; /* for the kernel */
+    LLVMValueRef panel;
+    LLVMValueRef k_block; /* its number */
+};
+
+static void call_kernel(struct product *q, const struct k_range *range,
+                        const struct tile_place *place, LLVMValueRef c, LLVMValueRef c_row,
+                        LLVMValueRef add) {
+    struct cpu_builder *b = q->b;
+    bool packed = q->p->a_mode != A_IN_PLACE;
+    int64_t step = q->p->a_mode == A_IN_PLACE ? stride_bytes(q, inner_k(q), PRODUCT_A)
+                   : q->p->a_mode == A_ROWS   ? q->size
+                                              : q->size * q->p->rows;
+    LLVMValueRef taps = q->one_tap, ntaps = ir_k(b, 1), run = range->rows;
+    if (!packed && q->p->taps > 1) {
+        taps = ir_at(b, q->a_taps, ir_mulk(b, range->first, 8));
+        ntaps = range->taps;
+        run = range->run;
+    }
+    ir_call(b, matmul_kernel(b, q->target, &q->tile), MATMUL_KERNEL_ARGUMENTS,
+            (LLVMValueRef[]){place->rows, place->a, ir_k(b, step), taps, ntaps, run, place->panel,
+                             c, c_row, add});
+}
+
+static void tile_to_sums(struct product *q, const struct k_range *range,
+                         const struct tile_place *place) {
+    struct cpu_builder *b = q->b;
+    int64_t row_bytes = q->p->n_block * q->size;
+    LLVMValueRef at = ir_at(b, q->sums, ir_mulk(b, place->i, row_bytes));
+    at = ir_at(b, at, ir_mulk(b, place->j, q->size));
+    LLVMValueRef later = i_cmpk(b, LLVMIntSGT, place->k_block, 0);
+    call_kernel(q, range, place, at, ir_k(b, row_bytes),
+                LLVMBuildZExt(b->builder, later, ir_i64(b), ""));
+    struct ir_if last =
+        ir_if_begin(b, i_cmpk(b, LLVMIntEQ, place->k_block, (uint64_t)q->k_blocks - 1), false);
+    finish_tile(q, at, row_bytes, place->i, place->j, NULL);
+    ir_if_end(b, &last);
+}
+
+static void tile_by_temp(struct product *q, const struct k_range *range,
+                         const struct tile_place *place) {
+    struct cpu_builder *b = q->b;
+    int64_t row_bytes = q->columns * q->size;
+    call_kernel(q, range, place, q->temp, ir_k(b, row_bytes), ir_k(b, 0));
+    LLVMValueRef add = q->k_blocks > 1 ? i_cmpk(b, LLVMIntSGT, place->k_block, 0) : NULL;
+    finish_tile(q, q->temp, row_bytes, place->i, place->j, add);
+}
+
+static void tile_direct(struct product *q, const struct k_range *range,
+                        const struct tile_place *place) {
+    struct cpu_builder *b = q->b;
+    int64_t row_bytes = q->c_m * q->c_size;
+    LLVMValueRef to = ir_at(b, q->c, ir_mulk(b, ir_add(b, q->m0, place->i), row_bytes));
+    to = ir_at(b, to, ir_mulk(b, ir_add(b, q->n0, place->j), q->c_size));
+    LLVMValueRef later = i_cmpk(b, LLVMIntSGT, place->k_block, 0);
+    call_kernel(q, range, place, to, ir_k(b, row_bytes),
+                LLVMBuildZExt(b->builder, later, ir_i64(b), ""));
+}
+
+static void emit_tile(struct product *q, const struct k_range *range,
+                      const struct tile_place *place) {
+    struct cpu_builder *b = q->b;
+    if (q->p->keeps_sums) {
+        tile_to_sums(q, range, place);
+    } else if (!q->direct) {
+        tile_by_temp(q, range, place);
+    } else if (q->p->m % q->p->rows == 0 && q->p->n % q->columns == 0) {
+        tile_direct(q, range, place);
+    } else {
+        LLVMValueRef i_end = ir_addk(b, place->i, q->p->rows);
+        LLVMValueRef j_end = ir_addk(b, place->j, q->columns);
+        LLVMValueRef whole = i_and(b, i_cmp(b, LLVMIntSLE, i_end, q->m_left),
+                                   i_cmp(b, LLVMIntSLE, j_end, q->n_left));
+        struct ir_if full = ir_if_begin(b, whole, true);
+        tile_direct(q, range, place);
+        ir_if_else(b, &full);
+        tile_by_temp(q, range, place);
+        ir_if_end(b, &full);
+    }
+}
+
+/* Rows i0 to i0 + count of the unit with all of its columns. */
+static void emit_chunk(struct product *q, const struct k_range *range, LLVMValueRef k_block,
+                       LLVMValueRef i0, LLVMValueRef count, LLVMValueRef b_row, int64_t depth) {
+    struct cpu_builder *b = q->b;
+    if (q->p->a_mode == A_ROWS) pack_a_rows(q, range, i0, count);
+    if (q->p->a_mode == A_PANELS) pack_a_panels(q, range, i0, count);
+    struct ir_loop panels = ir_loop_begin(b, ir_k(b, 0), q->n_left, q->columns, false);
+    struct ir_loop tiles = ir_loop_begin(b, ir_k(b, 0), count, q->p->rows, false);
+    struct tile_place place = {.j = panels.i, .k_block = k_block};
+    place.i = ir_add(b, i0, tiles.i);
+    place.panel = ir_at(b, q->b_pack, ir_mulk(b, panels.i, depth * q->size));
+    place.panel = ir_at(b, place.panel, ir_mulk(b, b_row, q->columns * q->size));
+    place.rows = ir_at(b, q->rows, ir_mulk(b, place.i, 8));
+    place.a = q->a;
+    if (q->p->a_mode != A_IN_PLACE) {
+        place.rows = q->a_table;
+        place.a = ir_at(b, q->a_pack, ir_mulk(b, tiles.i, product_a_row(q->p) * q->size));
+    } else if (q->p->taps == 1) {
+        int64_t step = stride_bytes(q, inner_k(q), PRODUCT_A);
+        place.a = ir_at(b, q->a, ir_mulk(b, range->first, step));
+    }
+    emit_tile(q, range, &place);
+    ir_loop_end(b, &tiles);
+    ir_loop_end(b, &panels);
+}
+
+static struct k_range range_of(struct product *q, LLVMValueRef k_block) {
+    struct cpu_builder *b = q->b;
+    const struct product_plan *p = q->p;
+    struct k_range range;
+    range.first = ir_mulk(b, k_block, p->k_block);
+    int64_t count = p->taps > 1 ? p->taps : p->run;
+    LLVMValueRef left = LLVMBuildNSWSub(b->builder, ir_k(b, count), range.first, "");
+    LLVMValueRef here = ir_min(b, left, ir_k(b, p->k_block));
+    range.taps = p->taps > 1 ? here : ir_k(b, 1);
+    range.run = p->taps > 1 ? ir_k(b, p->run) : here;
+    range.rows = p->taps > 1 ? ir_mulk(b, here, p->run) : here;
+    return range;
+}
+
+/* ---- units ---- */
+
+static void emit_unit(struct product *q) {
+    struct cpu_builder *b = q->b;
+    const struct product_plan *p = q->p;
+    struct ir_loop blocks = ir_loop_count(b, q->k_blocks, 1);
+    struct k_range range = range_of(q, blocks.i);
+    LLVMValueRef row0 = ir_k(b, 0);
+    if (p->shares_b) {
+        row0 = ir_mulk(b, range.first, p->taps > 1 ? p->run : 1);
+    } else {
+        pack_b(q, &range, row0, q->depth);
+    }
+    struct ir_loop chunks = ir_loop_begin(b, ir_k(b, 0), q->m_left, p->m_chunk, false);
+    LLVMValueRef left = LLVMBuildNSWSub(b->builder, q->m_left, chunks.i, "");
+    emit_chunk(q, &range, blocks.i, chunks.i, ir_min(b, left, ir_k(b, p->m_chunk)), row0, q->depth);
+    ir_loop_end(b, &chunks);
+    ir_loop_end(b, &blocks);
+}
+
+static void place_unit(struct product *q, LLVMValueRef unit, LLVMValueRef *m_block) {
+    struct cpu_builder *b = q->b;
+    const struct product_plan *p = q->p;
+    LLVMValueRef mb = ir_k(b, q->m_blocks), nb = ir_k(b, q->n_blocks);
+    *m_block = LLVMBuildURem(b->builder, unit, mb, "");
+    LLVMValueRef rest = LLVMBuildUDiv(b->builder, unit, mb, "");
+    LLVMValueRef n_block = LLVMBuildURem(b->builder, rest, nb, "");
+    q->batch = LLVMBuildUDiv(b->builder, rest, nb, "");
+    q->m0 = ir_mulk(b, *m_block, p->m_block);
+    q->n0 = ir_mulk(b, n_block, p->n_block);
+    q->m_left =
+        ir_min(b, LLVMBuildNSWSub(b->builder, ir_k(b, p->m), q->m0, ""), ir_k(b, p->m_block));
+    q->n_left =
+        ir_min(b, LLVMBuildNSWSub(b->builder, ir_k(b, p->n), q->n0, ""), ir_k(b, p->n_block));
+    q->a = ir_at(b, q->code->a, offset_of(q, &p->spec.batch, PRODUCT_A, q->batch));
+    q->bb = ir_at(b, q->code->b, offset_of(q, &p->spec.batch, PRODUCT_B, q->batch));
+    if (q->code->c) q->c = ir_at(b, q->code->c, offset_of(q, &p->spec.batch, PRODUCT_C, q->batch));
+}
+
+static struct k_range whole_k(struct product *q) {
+    struct cpu_builder *b = q->b;
+    return (struct k_range){ir_k(b, 0), ir_k(b, q->p->taps), ir_k(b, q->p->run), ir_k(b, q->p->k)};
+}
+
+static void emit_units(struct product *q) {
+    struct cpu_builder *b = q->b;
+    const struct product_plan *p = q->p;
+    LLVMValueRef m_block;
+    struct ir_loop units = ir_loop_begin(b, q->code->begin, q->code->end, 1, false);
+    place_unit(q, units.i, &m_block);
+    LLVMValueRef first = i_cmp(b, LLVMIntEQ, units.i, q->code->begin);
+    LLVMValueRef fresh = i_or(b, first, i_cmpk(b, LLVMIntEQ, m_block, 0));
+    struct ir_if columns = ir_if_begin(b, fresh, false);
+    fill_table(q, q->cols, &p->spec.n, PRODUCT_B, q->n0, p->n, p->n_block);
+    if (p->shares_b) {
+        struct k_range all = whole_k(q);
+        pack_b(q, &all, ir_k(b, 0), q->depth);
+    }
+    ir_if_end(b, &columns);
+    struct ir_if rows =
+        ir_if_begin(b, q->m_blocks > 1 ? LLVMConstInt(int_type(b, 1), 1, false) : first, false);
+    fill_table(q, q->rows, &p->spec.m, PRODUCT_A, q->m0, p->m, p->m_block);
+    ir_if_end(b, &rows);
+    emit_unit(q);
+    ir_loop_end(b, &units);
+}
+
+static void make_tables(struct product *q) {
+    const struct product_plan *p = q->p;
+    int64_t table[64] = {0};
+    q->one_tap = ir_table(q->b, table, 1);
+    if (p->taps > 1) {
+        q->a_taps = tap_table(q, PRODUCT_A);
+        q->b_taps = tap_table(q, PRODUCT_B);
+    }
+    if (p->a_mode == A_IN_PLACE) return;
+    for (int i = 0; i < p->rows; i++)
+        table[i] = i * q->size * (p->a_mode == A_ROWS ? product_a_row(p) : 1);
+    q->a_table = ir_table(q->b, table, p->rows);
+}
+
+static void emit_tiles(struct cpu_builder *b, const struct cpu_target *target,
+                       const struct product_plan *p, const struct product_code *code) {
+    struct product q = {.b = b, .target = target, .p = p, .code = code};
+    q.tile = (struct matmul_tile){p->type, p->rows, p->vectors, p->lanes};
+    q.columns = p->vectors * p->lanes;
+    q.size = element_type_size(p->type);
+    q.a_size = element_type_size(p->spec.a_type);
+    q.b_size = element_type_size(p->spec.b_type);
+    q.c_size = element_type_size(p->spec.c_type);
+    q.n_blocks = product_n_blocks(p);
+    q.m_blocks = product_m_blocks(p);
+    q.depth = p->shares_b ? p->k : product_k_rows(p);
+    int64_t count = p->taps > 1 ? p->taps : p->run;
+    q.k_blocks = (count + p->k_block - 1) / p->k_block;
+    bool linear = product_dims_linear(&p->spec.m, PRODUCT_C, &q.c_m);
+    linear = product_dims_linear(&p->spec.n, PRODUCT_C, &q.c_n) && linear;
+    q.direct = linear && (q.c_n == 1 || p->n == 1) && !code->finish && q.c_size == q.size;
+    struct product_scratch layout;
+    product_layout(p, &layout);
+    q.b_pack = ir_atk(b, code->scratch, layout.b);
+    q.a_pack = ir_atk(b, code->scratch, layout.a);
+    q.sums = ir_atk(b, code->scratch, layout.sums);
+    q.rows = ir_atk(b, code->scratch, layout.rows);
+    q.cols = ir_atk(b, code->scratch, layout.columns);
+    q.temp = ir_slot(b, cpu_value_type(b, p->type), (int64_t)p->rows * q.columns, 64);
+    make_tables(&q);
+    emit_units(&q);
+}
+
+void product_emit(struct cpu_builder *b, const struct cpu_target *target,
+                  const struct product_plan *plan, const struct product_code *code) {
+    emit_tiles(b, target, plan, code);
+}

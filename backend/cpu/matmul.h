@@ -1,0 +1,80 @@
+/* Products of two arrays, C[b, m, n] = sum over k of A[b, m, k] * B[b, k, n], as LLVM IR. Each of
+ * b, m, n and k stands for any number of dimensions, each with its own stride in A, B and C: dots
+ * in all their orientations and convolutions without padding are such products. After Goto and van
+ * de Geijn, Anatomy of High-Performance Matrix Multiplication, 2008: panels of B are packed, tiles
+ * of C are computed in registers (matmul_kernel.h), k is cut to what caches hold. A is read where
+ * it is, unless it has to be converted or lies badly. */
+#ifndef BACKEND_CPU_MATMUL_H
+#define BACKEND_CPU_MATMUL_H
+
+#include "backend/cpu/builder.h"
+#include "backend/cpu/target_data.h"
+
+enum { PRODUCT_MAX_DIMS = 12 };
+
+struct product_dim {
+    int64_t size;
+    int64_t a, b, c; /* elements from one to the next in A, B and C; 0 where it has no such dim */
+};
+
+struct product_dims {
+    int count;
+    struct product_dim v[PRODUCT_MAX_DIMS]; /* outermost first */
+};
+
+struct product_spec {
+    enum element_type a_type, b_type, c_type;
+    struct product_dims batch, m, n, k;
+};
+
+enum product_method {
+    PRODUCT_TILES,  /* register tiles */
+    PRODUCT_SUMS,   /* one row of A, rows of B added up: B is [k, n] */
+    PRODUCT_DOTS,   /* one row of A, dot products: B is [n, k] */
+    PRODUCT_ABSENT, /* no code here for this: element types, too many dimensions */
+};
+
+/* How A reaches the kernel. */
+enum product_a_mode { A_IN_PLACE, A_ROWS, A_PANELS };
+
+/* A product and how to compute it. */
+struct product_plan {
+    struct product_spec spec; /* neighbouring dimensions merged, sizes of 1 gone */
+    enum product_method method;
+    enum element_type type;   /* of the sums */
+    bool finishes;            /* results go through product_code.finish */
+    int64_t batch, m, n, k;   /* sizes */
+    int rows, vectors, lanes; /* tile */
+    int64_t run, taps;        /* k as runs of equal steps in A */
+    int64_t k_block;          /* of run where taps is 1, of taps otherwise */
+    int64_t m_block, n_block; /* a unit of work; n_block 0: see units */
+    int64_t m_chunk;          /* rows of A that stay in cache */
+    enum product_a_mode a_mode;
+    bool shares_b;   /* all of k is packed, for the blocks of rows that follow each other */
+    bool keeps_sums; /* partial sums are kept in scratch memory, not in C */
+    int64_t units;   /* independent units of work */
+    int64_t scratch; /* bytes, to be aligned to 64, for one thread */
+};
+
+/* Decides how to compute the product. */
+void product_plan_make(struct product_plan *plan, const struct cpu_target *target,
+                       const struct product_spec *spec, bool finishes);
+
+/* Receives the finished sum (of plan->type, in register form) for one element of C, given by its
+ * linear batch, m and n numbers, and stores what comes of it. Called while emitting the innermost
+ * loop over n. */
+typedef void product_finish(void *data, LLVMValueRef sum, LLVMValueRef batch, LLVMValueRef m,
+                            LLVMValueRef n);
+
+struct product_code {
+    LLVMValueRef a, b, c;    /* pointers; c may be NULL with finish */
+    LLVMValueRef scratch;    /* plan->scratch bytes, aligned to 64 */
+    LLVMValueRef begin, end; /* i64: the units to compute, begin < end */
+    product_finish *finish;  /* NULL: convert to c_type and store */
+    void *data;
+};
+
+void product_emit(struct cpu_builder *b, const struct cpu_target *target,
+                  const struct product_plan *plan, const struct product_code *code);
+
+#endif

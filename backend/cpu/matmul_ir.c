@@ -1,0 +1,160 @@
+#include "backend/cpu/matmul_ir.h"
+
+#include <string.h>
+
+#include <llvm-c/DebugInfo.h>
+
+struct ir_loop ir_loop_begin(struct cpu_builder *b, LLVMValueRef start, LLVMValueRef limit,
+                             int64_t step, bool guarded) {
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(b->builder);
+    struct ir_loop loop = {ir_block(b, "loop"), ir_block(b, "done"), NULL, limit, step};
+    if (guarded)
+        LLVMBuildCondBr(b->builder, i_cmp(b, LLVMIntSLT, start, limit), loop.body, loop.after);
+    else
+        LLVMBuildBr(b->builder, loop.body);
+    LLVMPositionBuilderAtEnd(b->builder, loop.body);
+    loop.i = LLVMBuildPhi(b->builder, ir_i64(b), "");
+    LLVMAddIncoming(loop.i, &start, &before, 1);
+    return loop;
+}
+
+struct ir_loop ir_loop_count(struct cpu_builder *b, int64_t count, int64_t step) {
+    return ir_loop_begin(b, ir_k(b, 0), ir_k(b, count), step, false);
+}
+
+static LLVMValueRef latch(struct cpu_builder *b, struct ir_loop *loop) {
+    LLVMValueRef next = ir_addk(b, loop->i, loop->step);
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(b->builder);
+    LLVMAddIncoming(loop->i, &next, &here, 1);
+    LLVMValueRef jump = LLVMBuildCondBr(b->builder, i_cmp(b, LLVMIntSLT, next, loop->limit),
+                                        loop->body, loop->after);
+    LLVMPositionBuilderAtEnd(b->builder, loop->after);
+    return jump;
+}
+
+void ir_loop_end(struct cpu_builder *b, struct ir_loop *loop) {
+    latch(b, loop);
+}
+
+static LLVMMetadataRef text_node(struct cpu_builder *b, const char *text) {
+    return LLVMMDStringInContext2(b->context, text, strlen(text));
+}
+
+static LLVMMetadataRef hint(struct cpu_builder *b, const char *name, LLVMValueRef value) {
+    LLVMMetadataRef parts[] = {text_node(b, name), LLVMValueAsMetadata(value)};
+    return LLVMMDNodeInContext2(b->context, parts, 2);
+}
+
+/* A node that is distinct from all others: its own first operand. */
+static LLVMMetadataRef distinct_node(struct cpu_builder *b, LLVMMetadataRef *parts, size_t count) {
+    LLVMMetadataRef temporary = LLVMTemporaryMDNode(b->context, NULL, 0);
+    parts[0] = temporary;
+    LLVMMetadataRef node = LLVMMDNodeInContext2(b->context, parts, count);
+    LLVMMetadataReplaceAllUsesWith(temporary, node);
+    return node;
+}
+
+static void mark_accesses(LLVMBasicBlockRef first, LLVMBasicBlockRef last, unsigned kind,
+                          LLVMValueRef loop) {
+    for (LLVMBasicBlockRef block = first; block; block = LLVMGetNextBasicBlock(block)) {
+        for (LLVMValueRef i = LLVMGetFirstInstruction(block); i; i = LLVMGetNextInstruction(i)) {
+            LLVMOpcode opcode = LLVMGetInstructionOpcode(i);
+            if (opcode == LLVMLoad || opcode == LLVMStore) LLVMSetMetadata(i, kind, loop);
+        }
+        if (block == last) break;
+    }
+}
+
+void ir_loop_end_parallel(struct cpu_builder *b, struct ir_loop *loop, int width) {
+    LLVMMetadataRef parts[3];
+    LLVMTypeRef i32 = int_type(b, 32);
+    size_t count = 1;
+    if (width) {
+        LLVMValueRef lanes = LLVMConstInt(i32, (uint64_t)width, false);
+        parts[count++] = hint(b, "llvm.loop.vectorize.width", lanes);
+        parts[count++] = hint(b, "llvm.loop.interleave.count", LLVMConstInt(i32, 1, false));
+    }
+    LLVMValueRef name = LLVMMetadataAsValue(b->context, distinct_node(b, parts, count));
+    mark_accesses(loop->body, LLVMGetInsertBlock(b->builder),
+                  LLVMGetMDKindIDInContext(b->context, "llvm.mem.parallel_loop_access", 29), name);
+    LLVMValueRef jump = latch(b, loop);
+    LLVMSetMetadata(jump, LLVMGetMDKindIDInContext(b->context, "llvm.loop", 9), name);
+}
+
+struct ir_if ir_if_begin(struct cpu_builder *b, LLVMValueRef condition, bool has_else) {
+    LLVMBasicBlockRef then = ir_block(b, "then");
+    struct ir_if branch = {has_else ? ir_block(b, "else") : NULL, ir_block(b, "join")};
+    LLVMBuildCondBr(b->builder, condition, then, has_else ? branch.otherwise : branch.after);
+    LLVMPositionBuilderAtEnd(b->builder, then);
+    return branch;
+}
+
+void ir_if_else(struct cpu_builder *b, struct ir_if *branch) {
+    LLVMBuildBr(b->builder, branch->after);
+    LLVMPositionBuilderAtEnd(b->builder, branch->otherwise);
+}
+
+void ir_if_end(struct cpu_builder *b, struct ir_if *branch) {
+    LLVMBuildBr(b->builder, branch->after);
+    LLVMPositionBuilderAtEnd(b->builder, branch->after);
+}
+
+LLVMValueRef ir_slot(struct cpu_builder *b, LLVMTypeRef type, int64_t count, int alignment) {
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(b->builder);
+    LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(ir_function(b));
+    LLVMValueRef first = LLVMGetFirstInstruction(entry);
+    if (first) LLVMPositionBuilderBefore(b->builder, first);
+    LLVMValueRef slot = LLVMBuildAlloca(b->builder, LLVMArrayType2(type, (uint64_t)count), "");
+    LLVMSetAlignment(slot, (unsigned)alignment);
+    LLVMPositionBuilderAtEnd(b->builder, here);
+    return slot;
+}
+
+LLVMValueRef ir_table(struct cpu_builder *b, const int64_t *values, int64_t count) {
+    LLVMValueRef data = LLVMConstStringInContext2(b->context, (const char *)values,
+                                                  (size_t)count * sizeof *values, true);
+    LLVMValueRef global = LLVMAddGlobal(b->module, LLVMTypeOf(data), "offsets");
+    LLVMSetInitializer(global, data);
+    LLVMSetGlobalConstant(global, true);
+    LLVMSetLinkage(global, LLVMPrivateLinkage);
+    LLVMSetAlignment(global, 64);
+    return global;
+}
+
+void ir_function_attribute(struct cpu_builder *b, LLVMValueRef function, const char *key,
+                           const char *value) {
+    LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                            LLVMCreateStringAttribute(b->context, key, (unsigned)strlen(key), value,
+                                                      (unsigned)strlen(value)));
+}
+
+static void enum_attribute(struct cpu_builder *b, LLVMValueRef function, LLVMAttributeIndex where,
+                           const char *name) {
+    unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
+    LLVMAddAttributeAtIndex(function, where, LLVMCreateEnumAttribute(b->context, kind, 0));
+}
+
+LLVMValueRef ir_function_begin(struct cpu_builder *b, const char *name, int count,
+                               const LLVMTypeRef *types, LLVMBasicBlockRef *back) {
+    LLVMTypeRef nothing = LLVMVoidTypeInContext(b->context);
+    LLVMTypeRef type = LLVMFunctionType(nothing, (LLVMTypeRef *)types, (unsigned)count, false);
+    LLVMValueRef function = LLVMAddFunction(b->module, name, type);
+    LLVMSetLinkage(function, LLVMInternalLinkage);
+    cpu_mark_function(b, function);
+    enum_attribute(b, function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "noinline");
+    enum_attribute(b, function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "nounwind");
+    *back = LLVMGetInsertBlock(b->builder);
+    LLVMPositionBuilderAtEnd(b->builder,
+                             LLVMAppendBasicBlockInContext(b->context, function, "entry"));
+    return function;
+}
+
+void ir_function_end(struct cpu_builder *b, LLVMBasicBlockRef back) {
+    LLVMBuildRetVoid(b->builder);
+    LLVMPositionBuilderAtEnd(b->builder, back);
+}
+
+void ir_call(struct cpu_builder *b, LLVMValueRef function, int count, LLVMValueRef *arguments) {
+    LLVMBuildCall2(b->builder, LLVMGlobalGetValueType(function), function, arguments,
+                   (unsigned)count, "");
+}

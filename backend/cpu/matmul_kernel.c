@@ -1,0 +1,223 @@
+#include "backend/cpu/matmul_kernel.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_ROWS = 14, MAX_VECTORS = 6, UNROLL = 4 };
+
+/* ---- which tile ---- */
+
+/* What a tile takes a step of k, in units of one multiply-add: the multiply-adds, or the latency of
+ * a chain where there are too few chains to fill it, and a little for the loads beside them. */
+static double tile_cost(int rows, int vectors) {
+    double fma = rows * vectors, chains = 8;
+    return (fma > chains ? fma : chains) + 0.05 * rows + 0.15 * vectors;
+}
+
+/* The whole product in the same units. */
+static double product_cost(int rows, int64_t columns, int vectors, int64_t m, int64_t n) {
+    double tiles = (double)((m + rows - 1) / rows) * (double)((n + columns - 1) / columns);
+    return tiles * (tile_cost(rows, vectors) + 0.5);
+}
+
+struct matmul_tile matmul_tile_choose(const struct cpu_target *target, enum element_type type,
+                                      int64_t m, int64_t n) {
+    struct matmul_tile best = {type, 1, 1, target->vector_bytes / element_type_size(type)};
+    double least = 0, margin = 0.98; /* few shapes of tiles are few functions */
+    for (int rows = m < MAX_ROWS ? (int)m : MAX_ROWS; rows >= 1; rows--) {
+        for (int vectors = MAX_VECTORS; vectors >= 1; vectors--) {
+            int64_t columns = (int64_t)vectors * best.lanes;
+            if (rows * vectors + vectors + 1 > target->vector_registers) continue;
+            if (vectors > 1 && columns - best.lanes >= n) continue;
+            double cost = product_cost(rows, columns, vectors, m, n);
+            if (least > 0 && cost >= least * margin) continue;
+            least = cost;
+            best.rows = rows;
+            best.vectors = vectors;
+        }
+    }
+    return best;
+}
+
+/* ---- small parts ---- */
+
+LLVMTypeRef matmul_vector_type(struct cpu_builder *b, enum element_type type, int lanes) {
+    return LLVMVectorType(cpu_value_type(b, type), (unsigned)lanes);
+}
+
+LLVMValueRef matmul_splat(struct cpu_builder *b, LLVMValueRef x, int lanes) {
+    LLVMTypeRef i32 = int_type(b, 32);
+    LLVMValueRef none = LLVMGetPoison(LLVMVectorType(LLVMTypeOf(x), (unsigned)lanes));
+    x = LLVMBuildInsertElement(b->builder, none, x, LLVMConstInt(i32, 0, false), "");
+    LLVMValueRef zeros = LLVMConstNull(LLVMVectorType(i32, (unsigned)lanes));
+    return LLVMBuildShuffleVector(b->builder, x, none, zeros, "");
+}
+
+LLVMValueRef matmul_multiply_add(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef y,
+                                 LLVMValueRef sum) {
+    LLVMTypeRef type = LLVMTypeOf(x);
+    if (LLVMGetTypeKind(type) == LLVMVectorTypeKind) type = LLVMGetElementType(type);
+    if (LLVMGetTypeKind(type) == LLVMIntegerTypeKind) return i_add(b, sum, i_mul(b, x, y));
+    return f_fma(b, x, y, sum);
+}
+
+void matmul_mark_wide(struct cpu_builder *b, const struct cpu_target *target,
+                      LLVMValueRef function) {
+    char bits[16];
+    snprintf(bits, sizeof bits, "%d", 8 * target->vector_bytes);
+    ir_function_attribute(b, function, "min-legal-vector-width", bits);
+    ir_function_attribute(b, function, "prefer-vector-width", bits);
+}
+
+/* ---- the kernel ---- */
+
+struct kernel {
+    struct cpu_builder *b;
+    struct matmul_tile tile;
+    int size, vector_bytes, row_bytes; /* of an element, a vector, a row of the panel */
+    LLVMTypeRef scalar, vector;
+    LLVMValueRef row[MAX_ROWS], step;
+};
+
+/* What changes from one step of k to the next. */
+struct state {
+    LLVMValueRef x; /* offset of A's column */
+    LLVMValueRef b; /* row of the panel */
+    LLVMValueRef sums[MAX_ROWS * MAX_VECTORS];
+};
+
+static void one_step(struct kernel *k, struct state *s, int row_of_panel) {
+    struct cpu_builder *b = k->b;
+    LLVMValueRef panel[MAX_VECTORS];
+    int vectors = k->tile.vectors;
+    for (int v = 0; v < vectors; v++)
+        panel[v] = ir_load(b, k->vector,
+                           ir_atk(b, s->b, row_of_panel * k->row_bytes + v * k->vector_bytes),
+                           k->vector_bytes);
+    for (int i = 0; i < k->tile.rows; i++) {
+        LLVMValueRef a = ir_load(b, k->scalar, ir_at(b, k->row[i], s->x), k->size);
+        a = matmul_splat(b, a, k->tile.lanes);
+        for (int v = 0; v < vectors; v++) {
+            LLVMValueRef *sum = &s->sums[i * vectors + v];
+            *sum = matmul_multiply_add(b, a, panel[v], *sum);
+        }
+    }
+    s->x = ir_add(b, s->x, k->step);
+}
+
+/* Phis for a state, coming from `from` with the values of `start`. */
+static struct state state_phis(struct kernel *k, const struct state *start,
+                               LLVMBasicBlockRef from) {
+    LLVMBuilderRef l = k->b->builder;
+    struct state s;
+    s.x = LLVMBuildPhi(l, ir_i64(k->b), "");
+    s.b = LLVMBuildPhi(l, ir_pointer(k->b), "");
+    LLVMAddIncoming(s.x, (LLVMValueRef *)&start->x, &from, 1);
+    LLVMAddIncoming(s.b, (LLVMValueRef *)&start->b, &from, 1);
+    for (int i = 0; i < k->tile.rows * k->tile.vectors; i++) {
+        s.sums[i] = LLVMBuildPhi(l, k->vector, "");
+        LLVMAddIncoming(s.sums[i], (LLVMValueRef *)&start->sums[i], &from, 1);
+    }
+    return s;
+}
+
+static void state_incoming(struct kernel *k, struct state *phis, struct state *values,
+                           LLVMBasicBlockRef from) {
+    LLVMAddIncoming(phis->x, &values->x, &from, 1);
+    LLVMAddIncoming(phis->b, &values->b, &from, 1);
+    for (int i = 0; i < k->tile.rows * k->tile.vectors; i++)
+        LLVMAddIncoming(phis->sums[i], &values->sums[i], &from, 1);
+}
+
+/* count times `steps` steps of k; none where count is 0. */
+static void step_loop(struct kernel *k, struct state *s, LLVMValueRef count, int steps) {
+    struct cpu_builder *b = k->b;
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(b->builder);
+    LLVMBasicBlockRef body = ir_block(b, "k"), after = ir_block(b, "k.done");
+    LLVMBuildCondBr(b->builder, i_cmpk(b, LLVMIntSGT, count, 0), body, after);
+    LLVMPositionBuilderAtEnd(b->builder, body);
+    LLVMValueRef left = LLVMBuildPhi(b->builder, ir_i64(b), "");
+    LLVMAddIncoming(left, &count, &before, 1);
+    struct state start = *s;
+    *s = state_phis(k, &start, before);
+    struct state phis = *s;
+    for (int i = 0; i < steps; i++)
+        one_step(k, s, i);
+    s->b = ir_atk(b, s->b, (int64_t)steps * k->row_bytes);
+    LLVMValueRef next = ir_addk(b, left, -1);
+    LLVMAddIncoming(left, &next, &body, 1);
+    state_incoming(k, &phis, s, body);
+    LLVMBuildCondBr(b->builder, i_cmpk(b, LLVMIntSGT, next, 0), body, after);
+    LLVMPositionBuilderAtEnd(b->builder, after);
+    struct state end = *s;
+    *s = state_phis(k, &start, before);
+    state_incoming(k, s, &end, body);
+}
+
+static void store_tile(struct kernel *k, struct state *s, LLVMValueRef c, LLVMValueRef c_row,
+                       bool add) {
+    struct cpu_builder *b = k->b;
+    for (int i = 0; i < k->tile.rows; i++) {
+        for (int v = 0; v < k->tile.vectors; v++) {
+            LLVMValueRef at = ir_atk(b, c, v * k->vector_bytes);
+            LLVMValueRef sum = s->sums[i * k->tile.vectors + v];
+            if (add) {
+                LLVMValueRef old = ir_load(b, k->vector, at, k->size);
+                sum = element_type_is_float(k->tile.type) ? f_add(b, old, sum) : i_add(b, old, sum);
+            }
+            ir_store(b, sum, at, k->size);
+        }
+        if (i + 1 < k->tile.rows) c = ir_at(b, c, c_row);
+    }
+}
+
+static void kernel_body(struct kernel *k, LLVMValueRef function) {
+    struct cpu_builder *b = k->b;
+    LLVMValueRef p[MATMUL_KERNEL_ARGUMENTS];
+    for (int i = 0; i < MATMUL_KERNEL_ARGUMENTS; i++)
+        p[i] = LLVMGetParam(function, (unsigned)i);
+    k->step = p[2];
+    for (int i = 0; i < k->tile.rows; i++) {
+        LLVMValueRef offset = ir_load(b, ir_i64(b), ir_atk(b, p[0], 8 * i), 8);
+        k->row[i] = ir_at(b, p[1], offset);
+    }
+    LLVMValueRef many = i_lshrk(b, p[5], 2), few = i_andk(b, p[5], UNROLL - 1);
+    struct state start = {ir_k(b, 0), p[6], {NULL}};
+    for (int i = 0; i < k->tile.rows * k->tile.vectors; i++)
+        start.sums[i] = LLVMConstNull(k->vector);
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(b->builder);
+    struct ir_loop taps = ir_loop_begin(b, ir_k(b, 0), p[4], 1, false);
+    struct state s = state_phis(k, &start, before), phis = s;
+    s.x = ir_load(b, ir_i64(b), ir_at(b, p[3], ir_mulk(b, taps.i, 8)), 8);
+    step_loop(k, &s, many, UNROLL);
+    step_loop(k, &s, few, 1);
+    state_incoming(k, &phis, &s, LLVMGetInsertBlock(b->builder));
+    ir_loop_end(b, &taps);
+    struct ir_if add = ir_if_begin(b, i_cmpk(b, LLVMIntNE, p[9], 0), true);
+    store_tile(k, &s, p[7], p[8], true);
+    ir_if_else(b, &add);
+    store_tile(k, &s, p[7], p[8], false);
+    ir_if_end(b, &add);
+}
+
+LLVMValueRef matmul_kernel(struct cpu_builder *b, const struct cpu_target *target,
+                           const struct matmul_tile *tile) {
+    char name[64];
+    snprintf(name, sizeof name, "product.%s.%dx%d", element_type_name(tile->type), tile->rows,
+             matmul_tile_columns(tile));
+    LLVMValueRef function = LLVMGetNamedFunction(b->module, name);
+    if (function) return function;
+    LLVMTypeRef i64 = ir_i64(b), p = ir_pointer(b);
+    LLVMTypeRef types[MATMUL_KERNEL_ARGUMENTS] = {p, p, i64, p, i64, i64, p, p, i64, i64};
+    LLVMBasicBlockRef back;
+    function = ir_function_begin(b, name, MATMUL_KERNEL_ARGUMENTS, types, &back);
+    matmul_mark_wide(b, target, function);
+    int size = element_type_size(tile->type);
+    struct kernel k = {.b = b, .tile = *tile, .size = size, .vector_bytes = size * tile->lanes};
+    k.row_bytes = k.vector_bytes * tile->vectors;
+    k.scalar = cpu_value_type(b, tile->type);
+    k.vector = LLVMVectorType(k.scalar, (unsigned)tile->lanes);
+    kernel_body(&k, function);
+    ir_function_end(b, back);
+    return function;
+}

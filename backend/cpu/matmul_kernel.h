@@ -1,0 +1,43 @@
+/* The innermost code of products: a tile of C in registers. Private to the product emitters. */
+#ifndef BACKEND_CPU_MATMUL_KERNEL_H
+#define BACKEND_CPU_MATMUL_KERNEL_H
+
+#include "backend/cpu/matmul_ir.h"
+#include "backend/cpu/target_data.h"
+
+/* A kernel multiplies `rows` rows of A with a panel of B, `vectors` vectors wide. */
+struct matmul_tile {
+    enum element_type type; /* of A, B and the sums: f32, f64, s32 or s64 */
+    int rows, vectors;
+    int lanes; /* elements in a vector */
+};
+
+/* The tile shape that wastes least on a product of m by n. */
+struct matmul_tile matmul_tile_choose(const struct cpu_target *target, enum element_type type,
+                                      int64_t m, int64_t n);
+
+/* The module's function for the tile, made at the first request:
+ *     void kernel(ptr rows, ptr a, i64 a_step, ptr taps, i64 ntaps, i64 run,
+ *                 ptr b, ptr c, i64 c_row, i64 add)
+ * C[i][j] (+)= sum over t < ntaps, k < run of A(i, t, k) * B[t * run + k][j] where A(i, t, k) is at
+ * a + rows[i] + taps[t] + k * a_step, B is packed (a row is vectors * lanes elements, aligned to a
+ * vector), and row i of C at c + i * c_row. rows and taps are arrays of i64; all these are in
+ * bytes. ntaps and run are at least 1; add: 0 stores, 1 adds to what is there. */
+LLVMValueRef matmul_kernel(struct cpu_builder *b, const struct cpu_target *target,
+                           const struct matmul_tile *tile);
+enum { MATMUL_KERNEL_ARGUMENTS = 10 };
+
+static inline int matmul_tile_columns(const struct matmul_tile *tile) {
+    return tile->vectors * tile->lanes;
+}
+
+/* x * y + sum */
+LLVMValueRef matmul_multiply_add(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef y,
+                                 LLVMValueRef sum);
+LLVMTypeRef matmul_vector_type(struct cpu_builder *b, enum element_type type, int lanes);
+LLVMValueRef matmul_splat(struct cpu_builder *b, LLVMValueRef x, int lanes);
+/* Lets a function use the widest vectors. */
+void matmul_mark_wide(struct cpu_builder *b, const struct cpu_target *target,
+                      LLVMValueRef function);
+
+#endif

@@ -1,0 +1,212 @@
+#include <string.h>
+
+#include "backend/cpu/matmul_internal.h"
+#include "backend/cpu/matmul_kernel.h"
+#include "backend/cpu/pack.h"
+
+/* ---- dimensions ---- */
+
+static bool continues(const struct product_dim *outer, const struct product_dim *inner) {
+    return outer->a == inner->a * inner->size && outer->b == inner->b * inner->size &&
+           outer->c == inner->c * inner->size;
+}
+
+static void merge(struct product_dims *dims) {
+    int n = 0;
+    for (int i = 0; i < dims->count; i++) {
+        struct product_dim d = dims->v[i];
+        if (d.size == 1) continue;
+        if (n > 0 && continues(&dims->v[n - 1], &d)) {
+            d.size *= dims->v[n - 1].size;
+            n--;
+        }
+        dims->v[n++] = d;
+    }
+    dims->count = n;
+}
+
+static int64_t magnitude(int64_t x) {
+    return x < 0 ? -x : x;
+}
+
+/* Sums may be taken in any order: A's smallest step goes innermost. */
+static void sort_by_a(struct product_dims *dims) {
+    for (int i = 1; i < dims->count; i++) {
+        struct product_dim d = dims->v[i];
+        int at = i;
+        for (; at > 0 && magnitude(dims->v[at - 1].a) < magnitude(d.a); at--)
+            dims->v[at] = dims->v[at - 1];
+        dims->v[at] = d;
+    }
+}
+
+int64_t product_dims_size(const struct product_dims *dims) {
+    int64_t size = 1;
+    for (int i = 0; i < dims->count; i++)
+        size *= dims->v[i].size;
+    return size;
+}
+
+/* The step of one operand through all of dims where it is the same everywhere; else false. */
+bool product_dims_linear(const struct product_dims *dims, enum product_operand operand,
+                         int64_t *step) {
+    *step = 0;
+    for (int i = dims->count - 1; i >= 0; i--) {
+        int64_t s = product_stride(&dims->v[i], operand);
+        if (i == dims->count - 1)
+            *step = s;
+        else if (s != product_stride(&dims->v[i + 1], operand) * dims->v[i + 1].size)
+            return false;
+    }
+    return true;
+}
+
+/* ---- element types ---- */
+
+static enum element_type sum_type(const struct product_spec *spec) {
+    enum element_type types[] = {spec->a_type, spec->b_type, spec->c_type};
+    bool real = element_type_is_float(spec->c_type);
+    for (int i = 0; i < 3; i++) {
+        if (real ? !element_type_is_float(types[i]) : !element_type_is_integral(types[i]))
+            return TYPE_INVALID;
+    }
+    if (real) return spec->c_type == TYPE_F64 ? TYPE_F64 : TYPE_F32;
+    return element_type_size(spec->c_type) > 4 ? TYPE_S64 : TYPE_S32;
+}
+
+/* Signs make no difference to the bits of a product. */
+static bool same_bits(enum element_type x, enum element_type y) {
+    return x == y || (element_type_is_integral(x) && element_type_is_integral(y) &&
+                      element_type_size(x) == element_type_size(y));
+}
+
+/* ---- blocks ---- */
+
+static int64_t round_up(int64_t x, int64_t to) {
+    return (x + to - 1) / to * to;
+}
+
+static int64_t clamp(int64_t x, int64_t low, int64_t high) {
+    return x < low ? low : x > high ? high : x;
+}
+
+static void choose_k_block(struct product_plan *p, const struct cpu_target *target) {
+    int columns = p->vectors * p->lanes;
+    int64_t most = target->l1 / 2 / (columns * element_type_size(p->type));
+    most = clamp(most, 64, 1024);
+    p->taps = 1;
+    for (int i = 0; i + 1 < p->spec.k.count; i++)
+        p->taps *= p->spec.k.v[i].size;
+    p->run = p->k / p->taps;
+    int64_t unit = p->taps > 1 ? p->run : 1, count = p->k / unit;
+    int64_t blocks = (p->k + most + most / 4 - 1) / (most + most / 4);
+    if (blocks > count) blocks = count;
+    p->k_block = (count + blocks - 1) / blocks;
+}
+
+/* Whether the rows that a tile reads at one step of k fall on few sets of the first-level cache. */
+static bool lies_badly(const struct product_plan *p, const struct product_dims *m,
+                       const struct cpu_target *target) {
+    int64_t row = m->count ? m->v[m->count - 1].a : 0;
+    int64_t step = p->spec.k.count ? p->spec.k.v[p->spec.k.count - 1].a : 0;
+    int64_t bytes = element_type_size(p->type);
+    int64_t rows = clamp(target->l1 / 2 / 64, 64, 4096);
+    return magnitude(step) > 1 && magnitude(step) * bytes >= 256 && magnitude(row) == 1 &&
+           p->k > rows / 4 && p->m > 2 * p->rows;
+}
+
+static void choose_a_mode(struct product_plan *p, const struct cpu_target *target) {
+    const struct product_dims *k = &p->spec.k;
+    int64_t step = k->count ? k->v[k->count - 1].a : 1;
+    bool same = same_bits(p->spec.a_type, p->type);
+    p->a_mode = A_IN_PLACE;
+    if (!same)
+        p->a_mode = step == 1 ? A_ROWS : A_PANELS;
+    else if (lies_badly(p, &p->spec.m, target))
+        p->a_mode = A_PANELS;
+}
+
+static void choose_units(struct product_plan *p, const struct cpu_target *target) {
+    int columns = p->vectors * p->lanes;
+    int64_t size = element_type_size(p->type);
+    p->n_block = round_up(clamp(p->n, 1, p->a_mode == A_IN_PLACE ? 256 : 512), columns);
+    int64_t blocks = (p->n + p->n_block - 1) / p->n_block;
+    p->n_block = round_up((p->n + blocks - 1) / blocks, columns);
+    blocks = (p->n + p->n_block - 1) / p->n_block;
+    int64_t wanted = clamp(16 / clamp(p->batch * blocks, 1, 16), 1, 16);
+    /* Less than this is not worth a unit of its own. */
+    int64_t work = 1 << 18, least = work / clamp(p->k * p->n_block, 1, work);
+    p->m_block = clamp((p->m + wanted - 1) / wanted, clamp(least, 1, p->m), 512);
+    p->m_block = round_up(clamp(p->m_block, 1, p->m), p->rows);
+    p->shares_b = product_m_blocks(p) > 1 && p->k * p->n_block * size <= 4 * target->l2;
+    p->m_chunk = target->l2 / 4 / clamp(product_k_rows(p) * size, 1, target->l2);
+    p->m_chunk = clamp(p->m_chunk / p->rows * p->rows, 4 * p->rows, p->m_block);
+    p->units = p->batch * blocks * product_m_blocks(p);
+}
+
+/* ---- scratch memory ---- */
+
+static int64_t take(int64_t *offset, int64_t bytes) {
+    int64_t at = *offset;
+    *offset += round_up(bytes, 64);
+    return at;
+}
+
+void product_layout(const struct product_plan *p, struct product_scratch *s) {
+    int64_t size = element_type_size(p->type), total = 0;
+    int64_t depth = p->shares_b ? p->k : product_k_rows(p);
+    s->b = take(&total, depth * p->n_block * size);
+    s->a = total;
+    if (p->a_mode != A_IN_PLACE) take(&total, p->m_chunk * product_a_row(p) * size);
+    s->sums = total;
+    if (p->keeps_sums) take(&total, p->m_block * p->n_block * size);
+    s->rows = take(&total, 8 * p->m_block);
+    s->columns = take(&total, 8 * p->n_block);
+    s->total = total;
+}
+
+int64_t product_k_rows(const struct product_plan *p) {
+    return p->taps > 1 ? p->k_block * p->run : p->k_block;
+}
+
+int64_t product_a_row(const struct product_plan *p) {
+    int64_t rows = product_k_rows(p);
+    return p->a_mode == A_ROWS ? round_up(rows, p->lanes) + p->lanes : rows;
+}
+
+int64_t product_m_blocks(const struct product_plan *p) {
+    return (p->m + p->m_block - 1) / p->m_block;
+}
+
+int64_t product_n_blocks(const struct product_plan *p) {
+    return (p->n + p->n_block - 1) / p->n_block;
+}
+
+void product_plan_make(struct product_plan *p, const struct cpu_target *target,
+                       const struct product_spec *spec, bool finishes) {
+    *p = (struct product_plan){.spec = *spec, .finishes = finishes, .method = PRODUCT_ABSENT};
+    p->type = sum_type(spec);
+    struct product_dims *all[] = {&p->spec.batch, &p->spec.m, &p->spec.n, &p->spec.k};
+    int64_t *sizes[] = {&p->batch, &p->m, &p->n, &p->k};
+    sort_by_a(&p->spec.k);
+    for (int i = 0; i < 4; i++) {
+        merge(all[i]);
+        *sizes[i] = product_dims_size(all[i]);
+        if (*sizes[i] == 0) return;
+    }
+    if (p->type == TYPE_INVALID) return;
+    p->method = PRODUCT_TILES;
+    struct matmul_tile tile = matmul_tile_choose(target, p->type, p->m, p->n);
+    p->rows = tile.rows;
+    p->vectors = tile.vectors;
+    p->lanes = tile.lanes;
+    choose_k_block(p, target);
+    choose_a_mode(p, target);
+    p->m_block = p->m_chunk = p->m;
+    choose_units(p, target);
+    bool narrow = !same_bits(spec->c_type, p->type);
+    p->keeps_sums = (finishes || narrow) && product_k_rows(p) < p->k;
+    struct product_scratch layout;
+    product_layout(p, &layout);
+    p->scratch = layout.total;
+}

@@ -1,0 +1,217 @@
+/* Products as emitted against plain loops, over sizes, orientations and element types. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "backend/cpu/matmul_testing.h"
+#include "ir/number.h"
+
+/* ---- the plain product ---- */
+
+static int64_t place(const struct product_dims *dims, int64_t at, int operand) {
+    int64_t sum = 0;
+    for (int i = dims->count - 1; i >= 0; i--) {
+        const struct product_dim *d = &dims->v[i];
+        sum += at % d->size * (operand == 0 ? d->a : operand == 1 ? d->b : d->c);
+        at /= d->size;
+    }
+    return sum;
+}
+
+static int64_t size_of(const struct product_dims *dims) {
+    int64_t size = 1;
+    for (int i = 0; i < dims->count; i++)
+        size *= dims->v[i].size;
+    return size;
+}
+
+static int64_t extent(const struct product_spec *s, int operand) {
+    const struct product_dims *all[] = {&s->batch, &s->m, &s->n, &s->k};
+    int64_t most = 0;
+    for (int i = 0; i < 4; i++)
+        most += place(all[i], size_of(all[i]) - 1, operand);
+    return most + 1;
+}
+
+static double element(const void *data, enum element_type type, int64_t i) {
+    switch (type) {
+    case TYPE_F32: return ((const float *)data)[i];
+    case TYPE_F64: return ((const double *)data)[i];
+    case TYPE_S8: return ((const int8_t *)data)[i];
+    case TYPE_U8: return ((const uint8_t *)data)[i];
+    case TYPE_S32: return ((const int32_t *)data)[i];
+    case TYPE_S64: return (double)((const int64_t *)data)[i];
+    default: return number_decode(type, ((const uint16_t *)data)[i]);
+    }
+}
+
+static void set_element(void *data, enum element_type type, int64_t i, double value) {
+    switch (type) {
+    case TYPE_F32: ((float *)data)[i] = (float)value; break;
+    case TYPE_F64: ((double *)data)[i] = value; break;
+    case TYPE_S8:
+    case TYPE_U8: ((int8_t *)data)[i] = (int8_t)value; break;
+    case TYPE_S32: ((int32_t *)data)[i] = (int32_t)value; break;
+    case TYPE_S64: ((int64_t *)data)[i] = (int64_t)value; break;
+    default: ((uint16_t *)data)[i] = (uint16_t)number_encode(type, value);
+    }
+}
+
+static uint32_t seed;
+static uint32_t draw(void) {
+    seed = seed * 1664525u + 1013904223u;
+    return seed >> 8;
+}
+
+static void *filled(enum element_type type, int64_t count) {
+    char *data = malloc((size_t)(count * element_type_size(type)));
+    assert_non_null(data);
+    for (int64_t i = 0; i < count; i++)
+        set_element(data, type, i, (double)(int)(draw() % 17) - (type == TYPE_U8 ? 0 : 8));
+    return data;
+}
+
+/* Small whole numbers: every order of summing gives the same, exactly, also in 16 bits here. */
+static void compare(const struct product_spec *s, const void *a, const void *b, const void *c,
+                    bool halved) {
+    for (int64_t batch = 0; batch < size_of(&s->batch); batch++)
+        for (int64_t m = 0; m < size_of(&s->m); m++)
+            for (int64_t n = 0; n < size_of(&s->n); n++) {
+                int64_t pa = place(&s->batch, batch, 0) + place(&s->m, m, 0);
+                int64_t pb = place(&s->batch, batch, 1) + place(&s->n, n, 1);
+                int64_t pc = place(&s->batch, batch, 2) + place(&s->m, m, 2) + place(&s->n, n, 2);
+                double sum = 0;
+                for (int64_t k = 0; k < size_of(&s->k); k++)
+                    sum += element(a, s->a_type, pa + place(&s->k, k, 0)) *
+                           element(b, s->b_type, pb + place(&s->k, k, 1));
+                if (halved) sum = sum * 0.5;
+                if (s->c_type == TYPE_BF16)
+                    sum = number_decode(TYPE_BF16, number_encode(TYPE_BF16, sum));
+                if (s->c_type == TYPE_F16)
+                    sum = number_decode(TYPE_F16, number_encode(TYPE_F16, sum));
+                if (s->c_type == TYPE_S8) sum = (int8_t)(int64_t)sum;
+                double got = element(c, s->c_type, pc);
+                if (got != sum)
+                    fprintf(stderr, "[%ld %ld %ld] %g, want %g\n", (long)batch, (long)m, (long)n,
+                            got, sum);
+                assert_true(got == sum);
+            }
+}
+
+/* C = sum / 2, for specifications with one dimension a role. */
+static void halve(void *data, LLVMValueRef sum, LLVMValueRef batch, LLVMValueRef m,
+                  LLVMValueRef n) {
+    const struct testing_finish *f = data;
+    const struct product_spec *s = f->spec;
+    struct cpu_builder *b = f->b;
+    LLVMValueRef at = ir_mulk(b, batch, s->batch.v[0].c);
+    at = ir_add(b, at, ir_mulk(b, m, s->m.v[0].c));
+    at = ir_add(b, at, ir_mulk(b, n, s->n.v[0].c));
+    ir_store(b, f_mulk(b, sum, 0.5), ir_at(b, f->c, ir_mulk(b, at, 4)), 4);
+}
+
+static void check(const struct product_spec *s, bool finish) {
+    struct compiled_product p = testing_compile(s, finish ? halve : NULL, false);
+    assert_int_not_equal(p.plan.method, PRODUCT_ABSENT);
+    seed = 1;
+    void *a = filled(s->a_type, extent(s, 0)), *b = filled(s->b_type, extent(s, 1));
+    void *c = filled(s->c_type, extent(s, 2));
+    void *scratch = aligned_alloc(64, (size_t)(p.plan.scratch + 127) / 64 * 64);
+    assert_non_null(scratch);
+    memset(scratch, 0xff, (size_t)p.plan.scratch); /* NaNs */
+    for (int64_t at = 0; at < p.plan.units;) {
+        int64_t end = at + 1 + draw() % 3;
+        if (end > p.plan.units) end = p.plan.units;
+        p.run(a, b, c, scratch, at, end);
+        at = end;
+    }
+    compare(s, a, b, c, finish);
+    free(a), free(b), free(c), free(scratch);
+    testing_free(&p);
+}
+
+static struct product_spec plain(enum element_type type, int64_t batch, int64_t m, int64_t n,
+                                 int64_t k, bool ta, bool tb) {
+    struct product_spec s = {.a_type = type, .b_type = type, .c_type = type};
+    s.batch = (struct product_dims){1, {{batch, m * k, n * k, m * n}}};
+    s.m = (struct product_dims){1, {{m, ta ? 1 : k, 0, n}}};
+    s.n = (struct product_dims){1, {{n, 0, tb ? k : 1, 1}}};
+    s.k = (struct product_dims){1, {{k, ta ? m : 1, tb ? 1 : n, 0}}};
+    return s;
+}
+
+static void sizes(void **state) {
+    (void)state;
+    static const int64_t list[][4] = {
+        {1, 1, 1, 1},   {1, 7, 16, 5},   {1, 6, 16, 64},  {1, 13, 33, 70}, {3, 5, 9, 12},
+        {1, 1, 40, 30}, {1, 40, 1, 30},  {1, 3, 100, 17}, {1, 90, 3, 700}, {2, 12, 8, 300},
+        {1, 64, 64, 1}, {1, 129, 70, 9}, {1, 30, 600, 40}};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        for (int how = 0; how < 4; how++) {
+            struct product_spec s =
+                plain(TYPE_F32, list[i][0], list[i][1], list[i][2], list[i][3], how & 1, how & 2);
+            check(&s, false);
+            check(&s, true);
+        }
+}
+
+static void blocks(void **state) {
+    (void)state;
+    for (int how = 0; how < 4; how++) {
+        struct product_spec s = plain(TYPE_F32, 1, 150, 530, 900, how & 1, how & 2);
+        check(&s, how == 2);
+    }
+    struct product_spec deep = plain(TYPE_F32, 2, 70, 50, 900, false, false);
+    check(&deep, true);
+    struct product_spec tall = plain(TYPE_F32, 1, 1500, 20, 40, false, false);
+    check(&tall, false);
+}
+
+static void element_types(void **state) {
+    (void)state;
+    static const enum element_type types[][3] = {
+        {TYPE_F64, TYPE_F64, TYPE_F64},   {TYPE_BF16, TYPE_BF16, TYPE_BF16},
+        {TYPE_BF16, TYPE_BF16, TYPE_F32}, {TYPE_F16, TYPE_F16, TYPE_F16},
+        {TYPE_S8, TYPE_S8, TYPE_S32},     {TYPE_U8, TYPE_S8, TYPE_S32},
+        {TYPE_S8, TYPE_S8, TYPE_S8},      {TYPE_S64, TYPE_S64, TYPE_S64},
+        {TYPE_S32, TYPE_S32, TYPE_S32},   {TYPE_F32, TYPE_BF16, TYPE_F32}};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        for (int how = 0; how < 4; how++) {
+            struct product_spec s = plain(TYPE_F32, 2, 13, 37, 400, how & 1, how & 2);
+            s.a_type = types[i][0];
+            s.b_type = types[i][1];
+            s.c_type = types[i][2];
+            check(&s, false);
+        }
+}
+
+/* A window of 3 x 3 that moves by 2 over an image of 11 x 9 x 4: what a convolution is. */
+static void several_dimensions(void **state) {
+    (void)state;
+    struct product_spec s = {.a_type = TYPE_F32, .b_type = TYPE_F32, .c_type = TYPE_F32};
+    s.batch = (struct product_dims){1, {{2, 11 * 9 * 4, 0, 5 * 4 * 10}}};
+    s.m = (struct product_dims){2, {{5, 2 * 9 * 4, 0, 4 * 10}, {4, 2 * 4, 0, 10}}};
+    s.n = (struct product_dims){1, {{10, 0, 1, 1}}};
+    s.k = (struct product_dims){3, {{4, 1, 10, 0}, {3, 9 * 4, 120, 0}, {3, 4, 40, 0}}};
+    check(&s, false);
+    s.k.v[1].b = 40, s.k.v[2].b = 120; /* the kernel transposed */
+    check(&s, false);
+    s.n.v[0].c = 20, s.m.v[0].c = 4, s.m.v[1].c = 1; /* features outermost in C */
+    check(&s, false);
+    s.b_type = s.a_type = s.c_type = TYPE_BF16;
+    check(&s, false);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes),
+        cmocka_unit_test(blocks),
+        cmocka_unit_test(element_types),
+        cmocka_unit_test(several_dimensions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,147 @@
+/* For tests and benchmarks of the product emitters: compiles one product to a function in this
+ * process. */
+#ifndef BACKEND_CPU_MATMUL_TESTING_H
+#define BACKEND_CPU_MATMUL_TESTING_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <llvm-c/Analysis.h>
+#include <llvm-c/LLJIT.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+
+#include "backend/cpu/matmul.h"
+#include "backend/cpu/matmul_ir.h"
+
+typedef void product_function(const void *a, const void *b, void *c, void *scratch, int64_t begin,
+                              int64_t end);
+
+struct compiled_product {
+    struct product_plan plan;
+    product_function *run;
+    LLVMOrcLLJITRef jit;
+    double compile_ms;
+    char *assembly; /* malloc memory, where asked for */
+};
+
+static inline double testing_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static inline void testing_check(LLVMErrorRef error) {
+    if (!error) return;
+    fprintf(stderr, "%s\n", LLVMGetErrorMessage(error));
+    abort();
+}
+
+static inline LLVMTargetMachineRef testing_machine(const char *cpu, const char *features) {
+    LLVMInitializeNativeTarget();
+    LLVMInitializeNativeAsmPrinter();
+    LLVMTargetRef target;
+    char *why;
+    char *triple = LLVMGetDefaultTargetTriple();
+    if (LLVMGetTargetFromTriple(triple, &target, &why)) abort();
+    LLVMTargetMachineRef machine = LLVMCreateTargetMachine(
+        target, triple, cpu, features, LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelDefault);
+    LLVMDisposeMessage(triple);
+    return machine;
+}
+
+/* What a finish function of a test is handed. */
+struct testing_finish {
+    struct cpu_builder *b;
+    const struct product_spec *spec;
+    LLVMValueRef c;
+};
+
+/* Emits `void product(a, b, c, scratch, begin, end)` into the module. */
+static inline void testing_emit(struct cpu_builder *b, const struct cpu_target *target,
+                                const struct product_plan *plan, const struct product_spec *spec,
+                                product_finish *finish) {
+    LLVMTypeRef p = ir_pointer(b), i64 = ir_i64(b);
+    LLVMTypeRef types[] = {p, p, p, p, i64, i64};
+    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(b->context), types, 6, false);
+    LLVMValueRef function = LLVMAddFunction(b->module, "product", type);
+    cpu_mark_function(b, function);
+    LLVMPositionBuilderAtEnd(b->builder,
+                             LLVMAppendBasicBlockInContext(b->context, function, "entry"));
+    struct product_code code = {
+        .a = LLVMGetParam(function, 0),
+        .b = LLVMGetParam(function, 1),
+        .c = LLVMGetParam(function, 2),
+        .scratch = LLVMGetParam(function, 3),
+        .begin = LLVMGetParam(function, 4),
+        .end = LLVMGetParam(function, 5),
+        .finish = finish,
+    };
+    struct testing_finish context = {b, spec, code.c};
+    code.data = &context;
+    product_emit(b, target, plan, &code);
+    LLVMBuildRetVoid(b->builder);
+}
+
+static inline struct compiled_product testing_compile(const struct product_spec *spec,
+                                                      product_finish *finish, bool assembly) {
+    struct compiled_product out = {0};
+    double start = testing_now();
+    char *cpu = LLVMGetHostCPUName(), *features = LLVMGetHostCPUFeatures();
+    LLVMTargetMachineRef machine = testing_machine(cpu, features);
+    LLVMDisposeMessage(cpu);
+    LLVMDisposeMessage(features);
+    struct cpu_target target;
+    cpu_target_read(machine, true, &target);
+    product_plan_make(&out.plan, &target, spec, finish != NULL);
+    struct cpu_builder b = {.context = LLVMContextCreate()};
+    b.module = LLVMModuleCreateWithNameInContext("product", b.context);
+    b.builder = LLVMCreateBuilderInContext(b.context);
+    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
+    LLVMSetModuleDataLayout(b.module, layout);
+    testing_emit(&b, &target, &out.plan, spec, finish);
+    char *why = NULL;
+    if (LLVMVerifyModule(b.module, LLVMPrintMessageAction, &why)) abort();
+    LLVMDisposeMessage(why);
+    LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
+    testing_check(LLVMRunPasses(b.module, "default<O2>", machine, options));
+    LLVMDisposePassBuilderOptions(options);
+    LLVMMemoryBufferRef object;
+    if (LLVMTargetMachineEmitToMemoryBuffer(machine, b.module, LLVMObjectFile, &why, &object))
+        abort();
+    if (assembly) {
+        LLVMMemoryBufferRef text;
+        LLVMModuleRef copy = LLVMCloneModule(b.module);
+        if (LLVMTargetMachineEmitToMemoryBuffer(machine, copy, LLVMAssemblyFile, &why, &text))
+            abort();
+        out.assembly = strdup(LLVMGetBufferStart(text));
+        LLVMDisposeMemoryBuffer(text);
+        LLVMDisposeModule(copy);
+    }
+    LLVMDisposeTargetData(layout);
+    LLVMDisposeBuilder(b.builder);
+    LLVMDisposeModule(b.module);
+    LLVMContextDispose(b.context);
+    LLVMDisposeTargetMachine(machine);
+    testing_check(LLVMOrcCreateLLJIT(&out.jit, NULL));
+    LLVMOrcJITDylibRef library = LLVMOrcLLJITGetMainJITDylib(out.jit);
+    LLVMOrcDefinitionGeneratorRef process;
+    testing_check(LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(
+        &process, LLVMOrcLLJITGetGlobalPrefix(out.jit), NULL, NULL));
+    LLVMOrcJITDylibAddGenerator(library, process);
+    testing_check(LLVMOrcLLJITAddObjectFile(out.jit, library, object));
+    LLVMOrcExecutorAddress address;
+    testing_check(LLVMOrcLLJITLookup(out.jit, &address, "product"));
+    out.run = (product_function *)(uintptr_t)address;
+    out.compile_ms = 1e3 * (testing_now() - start);
+    return out;
+}
+
+static inline void testing_free(struct compiled_product *p) {
+    testing_check(LLVMOrcDisposeLLJIT(p->jit));
+    free(p->assembly);
+}
+
+#endif

@@ -1,0 +1,186 @@
+#include "backend/cpu/pack.h"
+
+#include <stdio.h>
+
+bool pack_converts_vectors(enum element_type from, enum element_type to) {
+    if (from == to || (to == TYPE_F32 && (from == TYPE_BF16 || from == TYPE_F16))) return true;
+    return element_type_is_integral(from) && element_type_is_integral(to) &&
+           element_type_size(from) <= element_type_size(to);
+}
+
+LLVMValueRef pack_convert_vector(struct cpu_builder *b, LLVMValueRef value, enum element_type from,
+                                 enum element_type to) {
+    if (from == to) return value;
+    unsigned lanes = LLVMGetVectorSize(LLVMTypeOf(value));
+    LLVMTypeRef type = LLVMVectorType(cpu_value_type(b, to), lanes);
+    if (element_type_is_integral(to))
+        return element_type_is_unsigned(from) ? LLVMBuildZExt(b->builder, value, type, "")
+                                              : LLVMBuildSExt(b->builder, value, type, "");
+    if (from == TYPE_F16) {
+        LLVMTypeRef half = LLVMVectorType(LLVMHalfTypeInContext(b->context), lanes);
+        value = LLVMBuildBitCast(b->builder, value, half, "");
+        return LLVMBuildFPExt(b->builder, value, type, "");
+    }
+    LLVMTypeRef bits = LLVMVectorType(int_type(b, 32), lanes);
+    value = LLVMBuildZExt(b->builder, value, bits, "");
+    LLVMValueRef shift = matmul_splat(b, LLVMConstInt(int_type(b, 32), 16, false), (int)lanes);
+    return LLVMBuildBitCast(b->builder, i_shl(b, value, shift), type, "");
+}
+
+static LLVMValueRef load_vector(struct cpu_builder *b, enum element_type type, int lanes,
+                                LLVMValueRef at) {
+    LLVMTypeRef vector = LLVMVectorType(cpu_memory_type(b, type), (unsigned)lanes);
+    return ir_load(b, vector, at, element_type_size(type));
+}
+
+struct pack {
+    struct cpu_builder *b;
+    enum element_type from, to;
+    int width, lanes, from_size, to_size;
+    LLVMValueRef source, columns, step, to_base;
+};
+
+static LLVMValueRef column(struct pack *p, LLVMValueRef j) {
+    struct cpu_builder *b = p->b;
+    LLVMValueRef offset = ir_load(b, ir_i64(b), ir_at(b, p->columns, ir_mulk(b, j, 8)), 8);
+    return ir_at(b, p->source, offset);
+}
+
+static LLVMValueRef row_of(struct pack *p, LLVMValueRef k) {
+    return ir_at(p->b, p->to_base, ir_mulk(p->b, k, (int64_t)p->width * p->to_size));
+}
+
+static void contiguous_rows(struct pack *p, LLVMValueRef count) {
+    struct cpu_builder *b = p->b;
+    struct ir_loop rows = ir_loop_begin(b, ir_k(b, 0), count, 1, false);
+    LLVMValueRef from = ir_at(b, p->source, LLVMBuildNSWMul(b->builder, rows.i, p->step, ""));
+    LLVMValueRef to = row_of(p, rows.i);
+    for (int j = 0; j < p->width; j += p->lanes) {
+        int lanes = p->width - j < p->lanes ? p->width - j : p->lanes;
+        LLVMValueRef value = load_vector(b, p->from, lanes, ir_atk(b, from, j * p->from_size));
+        value = pack_convert_vector(b, value, p->from, p->to);
+        ir_store(b, value, ir_atk(b, to, j * p->to_size), p->to_size);
+    }
+    ir_loop_end(b, &rows);
+}
+
+/* From k = start on, element by element. */
+static void gathered_rows(struct pack *p, LLVMValueRef start, LLVMValueRef count) {
+    struct cpu_builder *b = p->b;
+    struct ir_loop columns = ir_loop_count(b, p->width, 1);
+    LLVMValueRef from = column(p, columns.i);
+    LLVMValueRef to = ir_at(b, p->to_base, ir_mulk(b, columns.i, p->to_size));
+    struct ir_loop rows = ir_loop_begin(b, start, count, 1, true);
+    LLVMValueRef value = cpu_load(
+        b, p->from, ir_at(b, from, LLVMBuildNSWMul(b->builder, rows.i, p->step, "")), NULL);
+    value = cpu_emit_convert(b, value, p->from, p->to);
+    LLVMValueRef place = ir_mulk(b, rows.i, (int64_t)p->width * p->to_size);
+    cpu_store(b, p->to, value, ir_at(b, to, place));
+    ir_loop_end(b, &rows);
+    ir_loop_end(b, &columns);
+}
+
+/* Rows of a square of vectors become its columns: halves of ever smaller blocks change places. */
+static void transpose(struct cpu_builder *b, LLVMValueRef *v, int lanes) {
+    LLVMValueRef mask[64], next[64];
+    LLVMTypeRef i32 = int_type(b, 32);
+    for (int half = lanes / 2; half >= 1; half /= 2) {
+        for (int i = 0; i < lanes; i++) {
+            LLVMValueRef low = v[i & ~half], high = v[i | half];
+            for (int j = 0; j < lanes; j++) {
+                int from = j & half ? lanes + (j & ~half) : j;
+                if (i & half) from += half;
+                mask[j] = LLVMConstInt(i32, (uint64_t)from, false);
+            }
+            next[i] = LLVMBuildShuffleVector(b->builder, low, high,
+                                             LLVMConstVector(mask, (unsigned)lanes), "");
+        }
+        for (int i = 0; i < lanes; i++)
+            v[i] = next[i];
+    }
+}
+
+static void transposed_rows(struct pack *p, LLVMValueRef count) {
+    struct cpu_builder *b = p->b;
+    int lanes = p->lanes;
+    LLVMValueRef v[64];
+    LLVMValueRef whole = i_and(b, count, ir_k(b, -(int64_t)lanes));
+    struct ir_loop groups = ir_loop_count(b, p->width, lanes);
+    LLVMValueRef from[64];
+    for (int i = 0; i < lanes; i++)
+        from[i] = column(p, ir_addk(b, groups.i, i));
+    LLVMValueRef to = ir_at(b, p->to_base, ir_mulk(b, groups.i, p->to_size));
+    struct ir_loop rows = ir_loop_begin(b, ir_k(b, 0), whole, lanes, true);
+    for (int i = 0; i < lanes; i++) {
+        LLVMValueRef at = ir_at(b, from[i], ir_mulk(b, rows.i, p->from_size));
+        v[i] = pack_convert_vector(b, load_vector(b, p->from, lanes, at), p->from, p->to);
+    }
+    transpose(b, v, lanes);
+    for (int i = 0; i < lanes; i++) {
+        LLVMValueRef place = ir_mulk(b, ir_addk(b, rows.i, i), (int64_t)p->width * p->to_size);
+        ir_store(b, v[i], ir_at(b, to, place), p->to_size);
+    }
+    ir_loop_end(b, &rows);
+    ir_loop_end(b, &groups);
+    p->step = ir_k(b, p->from_size);
+    struct ir_if rest = ir_if_begin(b, i_cmp(b, LLVMIntSLT, whole, count), false);
+    gathered_rows(p, whole, count);
+    ir_if_end(b, &rest);
+}
+
+LLVMValueRef pack_panel(struct cpu_builder *b, const struct cpu_target *target, enum pack_mode mode,
+                        enum element_type from, enum element_type to, int width) {
+    static const char *const modes[] = {"rows", "gather", "transpose"};
+    char name[64];
+    snprintf(name, sizeof name, "pack.%s.%s.%s.%d", modes[mode], element_type_name(from),
+             element_type_name(to), width);
+    LLVMValueRef function = LLVMGetNamedFunction(b->module, name);
+    if (function) return function;
+    LLVMTypeRef i64 = ir_i64(b), p = ir_pointer(b);
+    LLVMBasicBlockRef back;
+    function =
+        ir_function_begin(b, name, PACK_PANEL_ARGUMENTS, (LLVMTypeRef[]){p, p, i64, i64, p}, &back);
+    matmul_mark_wide(b, target, function);
+    struct pack pack = {.b = b, .from = from, .to = to, .width = width};
+    pack.to_size = element_type_size(to);
+    pack.from_size = element_type_size(from);
+    pack.lanes = target->vector_bytes / pack.to_size;
+    pack.source = LLVMGetParam(function, 0);
+    pack.columns = LLVMGetParam(function, 1);
+    pack.step = LLVMGetParam(function, 2);
+    pack.to_base = LLVMGetParam(function, 4);
+    LLVMValueRef count = LLVMGetParam(function, 3);
+    if (mode == PACK_CONTIGUOUS)
+        contiguous_rows(&pack, count);
+    else if (mode == PACK_TRANSPOSE)
+        transposed_rows(&pack, count);
+    else
+        gathered_rows(&pack, ir_k(b, 0), count);
+    ir_function_end(b, back);
+    return function;
+}
+
+LLVMValueRef pack_run(struct cpu_builder *b, const struct cpu_target *target, bool contiguous,
+                      enum element_type from, enum element_type to) {
+    char name[64];
+    snprintf(name, sizeof name, "pack.%s.%s.%s", contiguous ? "run" : "steps",
+             element_type_name(from), element_type_name(to));
+    LLVMValueRef function = LLVMGetNamedFunction(b->module, name);
+    if (function) return function;
+    LLVMTypeRef i64 = ir_i64(b), p = ir_pointer(b);
+    LLVMBasicBlockRef back;
+    function =
+        ir_function_begin(b, name, PACK_RUN_ARGUMENTS, (LLVMTypeRef[]){p, i64, i64, p}, &back);
+    matmul_mark_wide(b, target, function);
+    LLVMValueRef count = LLVMGetParam(function, 2);
+    LLVMValueRef step = contiguous ? ir_k(b, element_type_size(from)) : LLVMGetParam(function, 1);
+    struct ir_loop loop = ir_loop_begin(b, ir_k(b, 0), count, 1, true);
+    LLVMValueRef at =
+        ir_at(b, LLVMGetParam(function, 0), LLVMBuildNSWMul(b->builder, loop.i, step, ""));
+    LLVMValueRef value = cpu_emit_convert(b, cpu_load(b, from, at, NULL), from, to);
+    cpu_store(b, to, value,
+              ir_at(b, LLVMGetParam(function, 3), ir_mulk(b, loop.i, element_type_size(to))));
+    ir_loop_end_parallel(b, &loop, contiguous ? target->vector_bytes / element_type_size(to) : 0);
+    ir_function_end(b, back);
+    return function;
+}

@@ -1,0 +1,98 @@
+#include "backend/cpu/target_data.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include <llvm-c/Core.h>
+
+static bool has_feature(const char *features, const char *name) {
+    size_t length = strlen(name);
+    for (const char *at = strstr(features, name); at; at = strstr(at + 1, name))
+        if (at > features && at[-1] == '+' && (at[length] == ',' || at[length] == 0)) return true;
+    return false;
+}
+
+/* The C interface does not tell what a named processor has, but code for it shows: one
+ * multiply-add of 16 floats, as assembly text. */
+static LLVMMemoryBufferRef probe(LLVMTargetMachineRef machine) {
+    LLVMContextRef context = LLVMContextCreate();
+    LLVMModuleRef module = LLVMModuleCreateWithNameInContext("probe", context);
+    LLVMBuilderRef builder = LLVMCreateBuilderInContext(context);
+    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
+    char *triple = LLVMGetTargetMachineTriple(machine);
+    LLVMSetTarget(module, triple);
+    LLVMSetModuleDataLayout(module, layout);
+    LLVMTypeRef pointer = LLVMPointerTypeInContext(context, 0);
+    LLVMTypeRef vector = LLVMVectorType(LLVMFloatTypeInContext(context), 16);
+    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(context), &pointer, 1, false);
+    LLVMValueRef function = LLVMAddFunction(module, "probe", type);
+    static const char key[] = "min-legal-vector-width";
+    LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                            LLVMCreateStringAttribute(context, key, sizeof key - 1, "512", 3));
+    LLVMPositionBuilderAtEnd(builder, LLVMAppendBasicBlockInContext(context, function, ""));
+    LLVMValueRef at = LLVMGetParam(function, 0), x = LLVMBuildLoad2(builder, vector, at, "");
+    unsigned id = LLVMLookupIntrinsicID("llvm.fmuladd", 12);
+    LLVMValueRef callee = LLVMGetIntrinsicDeclaration(module, id, &vector, 1);
+    LLVMBuildStore(builder,
+                   LLVMBuildCall2(builder, LLVMGlobalGetValueType(callee), callee,
+                                  (LLVMValueRef[]){x, x, x}, 3, ""),
+                   at);
+    LLVMBuildRetVoid(builder);
+    LLVMMemoryBufferRef text = NULL;
+    char *why = NULL;
+    if (LLVMTargetMachineEmitToMemoryBuffer(machine, module, LLVMAssemblyFile, &why, &text))
+        LLVMDisposeMessage(why);
+    LLVMDisposeMessage(triple);
+    LLVMDisposeTargetData(layout);
+    LLVMDisposeBuilder(builder);
+    LLVMDisposeModule(module);
+    LLVMContextDispose(context);
+    return text;
+}
+
+static void read_x86(LLVMTargetMachineRef machine, struct cpu_target *target) {
+    char *features = LLVMGetTargetMachineFeatureString(machine);
+    bool zmm, ymm;
+    if (*features) {
+        zmm = has_feature(features, "avx512f") && has_feature(features, "avx512vl");
+        ymm = has_feature(features, "avx2");
+        target->fma = has_feature(features, "fma");
+    } else {
+        LLVMMemoryBufferRef text = probe(machine);
+        const char *code = text ? LLVMGetBufferStart(text) : "";
+        zmm = strstr(code, "%zmm") != NULL;
+        ymm = strstr(code, "%ymm") != NULL;
+        target->fma = strstr(code, "vfmadd") != NULL;
+        if (text) LLVMDisposeMemoryBuffer(text);
+    }
+    LLVMDisposeMessage(features);
+    target->vector_bytes = zmm ? 64 : ymm ? 32 : 16;
+    target->vector_registers = zmm ? 32 : 16;
+}
+
+static int64_t cache_size(int name, int64_t otherwise) {
+    long size = sysconf(name);
+    return size > 0 ? size : otherwise;
+}
+
+void cpu_target_read(LLVMTargetMachineRef machine, bool host, struct cpu_target *target) {
+    char *triple = LLVMGetTargetMachineTriple(machine);
+    *target = (struct cpu_target){.vector_bytes = 16, .vector_registers = 16};
+    if (strncmp(triple, "x86_64", 6) == 0) {
+        read_x86(machine, target);
+    } else if (strncmp(triple, "aarch64", 7) == 0 || strncmp(triple, "arm64", 5) == 0) {
+        target->vector_registers = 32;
+        target->fma = true;
+    }
+    LLVMDisposeMessage(triple);
+    target->l1 = 32 << 10;
+    target->l2 = 512 << 10;
+    target->l3 = 4 << 20;
+#ifdef _SC_LEVEL1_DCACHE_SIZE
+    if (host) {
+        target->l1 = cache_size(_SC_LEVEL1_DCACHE_SIZE, target->l1);
+        target->l2 = cache_size(_SC_LEVEL2_CACHE_SIZE, target->l2);
+        target->l3 = cache_size(_SC_LEVEL3_CACHE_SIZE, target->l3);
+    }
+#endif
+}

@@ -1,0 +1,21 @@
+/* What the emitters of products need to know of the machine that the code is for. */
+#ifndef BACKEND_CPU_TARGET_DATA_H
+#define BACKEND_CPU_TARGET_DATA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <llvm-c/TargetMachine.h>
+
+struct cpu_target {
+    int vector_bytes;     /* of the widest vector registers */
+    int vector_registers; /* how many there are */
+    bool fma;             /* a multiply-add is one instruction */
+    int64_t l1, l2, l3;   /* bytes of data cache that one core may count on */
+};
+
+/* Reads it from the target machine. The caches of the machine at hand where `host`, else those of a
+ * common core. */
+void cpu_target_read(LLVMTargetMachineRef machine, bool host, struct cpu_target *target);
+
+#endif
