@@ -342,7 +342,7 @@ struct hlo_module {
     /* FileNames, FunctionNames, FileLocations, StackFrames: one-based; printed back. */
     struct stack_tables *tables; /* NULL: none */
     int next_id;
-    struct name_table *names;  /* of instructions and computations, to make new ones unique */
+    struct name_table *names;  /* in use; NULL until the first new name is made */
     struct literal **literals; /* references that module_free drops */
     int nliterals, literal_capacity;
 };
@@ -370,8 +370,8 @@ void module_free(struct hlo_module *module); /* NULL is fine */
 struct literal *module_own_literal(struct hlo_module *module, struct literal *literal);
 /* A name not in use in the module yet: `base`, or `base.N`. Arena memory; reserved from then on. */
 const char *module_unique_name(struct hlo_module *module, const char *base);
-/* Reserves a name as it is (parser: names may repeat across computations). */
-void module_reserve_name(struct hlo_module *module, const char *name);
+/* A node of the module has got this name as it is (names may repeat across computations). */
+void module_note_name(struct hlo_module *module, const char *name);
 int module_instruction_count(const struct hlo_module *module);
 /* Orders the computations callees first, each reachable one once; unreachable ones are unlinked. */
 void module_sort_computations(struct hlo_module *module);

@@ -91,7 +91,7 @@ static void test_unique_names(void **state) {
     assert_string_not_equal(second, third);
     assert_int_equal(strncmp(third, "add.", 4), 0);
     assert_null(strchr(third + 4, '.')); /* no add.1.1 */
-    module_reserve_name(module, "taken");
+    module_note_name(module, "taken");
     assert_string_not_equal(module_unique_name(module, "taken"), "taken");
     assert_string_equal(module_unique_name(module, "v1.2.3"), "v1.2.3");
     for (int i = 0; i < 200000; i++) /* would take minutes if it were quadratic */

@@ -129,6 +129,7 @@ static struct hlo_instr *make(struct hlo_computation *computation, struct hlo_in
 
 struct hlo_instr *instr_new_raw(struct hlo_computation *computation, enum hlo_opcode opcode,
                                 const struct shape *shape, const char *name, int noperands) {
+    module_note_name(computation->module, name);
     return make(computation, NULL, opcode, shape, name, noperands);
 }
 
@@ -214,7 +215,7 @@ static void copy_instructions(const struct hlo_computation *from, struct hlo_com
     bool keep_names = module != from->module;
     for (struct hlo_instr *i = from->first; i; i = i->next) {
         const char *name = keep_names ? i->name : module_unique_name(module, i->name);
-        if (keep_names) module_reserve_name(module, name);
+        if (keep_names) module_note_name(module, name);
         struct hlo_instr *copy = make(into, NULL, i->opcode, i->shape, name, i->noperands);
         for (int k = 0; k < i->noperands; k++)
             instr_set_operand(copy, k, i->operands[k]->data);
@@ -240,11 +241,10 @@ struct hlo_computation *computation_clone(const struct hlo_computation *computat
 struct hlo_module *module_clone(const struct hlo_module *from) {
     struct hlo_module *module = module_new(from->name);
     struct arena *arena = module->arena;
-    struct name_table *names = module->names;
     *module = *from;
     module->arena = arena;
     arena_keep(arena, from->arena);
-    module->names = names;
+    module->names = NULL;
     module->first = module->last = module->entry = NULL;
     module->ncomputations = module->nliterals = module->literal_capacity = 0;
     module->literals = NULL;

@@ -4,69 +4,31 @@
 #include <string.h>
 
 #include "ir/hlo.h"
+#include "ir/name_table.h"
 
 /* Names in use, and for each the next number to try behind it: unique names cost constant time
- * however many instructions share a base. */
-struct name_entry {
-    const char *name;
-    uint32_t hash, length;
-    int next;
-};
-
-struct name_table {
-    struct name_entry *entries;
-    size_t capacity, count;
-};
-
-static uint32_t hash_text(const char *text, size_t length) {
-    uint64_t hash = 0xcbf29ce484222325u ^ length;
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3u;
-    return (uint32_t)(hash ^ (hash >> 32));
+ * however many instructions share a base. Made when the first new name is asked for, since a
+ * module that is only read needs none. */
+static struct name_table *names_of(struct hlo_module *module) {
+    if (module->names) return module->names;
+    module->names = calloc(1, sizeof *module->names);
+    if (!module->names) abort();
+    FOR_EACH_COMPUTATION(computation, module) {
+        module_note_name(module, computation->name);
+        FOR_EACH_INSTR(instr, computation)
+        module_note_name(module, instr->name);
+    }
+    return module->names;
 }
 
-/* The name's entry, or the empty one where it belongs. */
-static struct name_entry *name_slot(struct name_table *names, const char *name, size_t length,
-                                    uint32_t hash) {
-    for (size_t at = hash & (names->capacity - 1);; at = (at + 1) & (names->capacity - 1)) {
-        struct name_entry *entry = &names->entries[at];
-        if (!entry->name || (entry->hash == hash && entry->length == (uint32_t)length &&
-                             memcmp(entry->name, name, length) == 0))
-            return entry;
-    }
-}
-
-static void name_grow(struct hlo_module *module) {
-    struct name_table *names = module->names;
-    struct name_table old = *names;
-    names->capacity *= 2;
-    names->entries = arena_array(module->arena, names->capacity, sizeof *names->entries);
-    for (size_t i = 0; i < old.capacity; i++) {
-        const struct name_entry *entry = &old.entries[i];
-        if (entry->name) *name_slot(names, entry->name, entry->length, entry->hash) = *entry;
-    }
-}
-
-/* The name's entry, made where absent (*fresh): with the text itself where `borrow`, which must
- * stay alive then, otherwise with a copy. Valid until the next call. */
-static struct name_entry *name_add(struct hlo_module *module, const char *name, size_t length,
-                                   bool borrow, bool *fresh) {
-    struct name_table *names = module->names;
-    if (2 * (names->count + 1) > names->capacity) name_grow(module);
-    uint32_t hash = hash_text(name, length);
-    struct name_entry *entry = name_slot(names, name, length, hash);
-    *fresh = entry->name == NULL;
-    if (*fresh) {
-        if (!borrow) name = arena_strndup(module->arena, name, length);
-        *entry = (struct name_entry){name, hash, (uint32_t)length, 1};
-        names->count++;
-    }
+static struct name_entry *add_name(struct hlo_module *module, const char *name, size_t length) {
+    struct name_entry *entry = name_table_add(names_of(module), name, length);
+    if (!entry->number) entry->number = 1;
     return entry;
 }
 
-void module_reserve_name(struct hlo_module *module, const char *name) {
-    bool fresh;
-    name_add(module, name, strlen(name), true, &fresh);
+void module_note_name(struct hlo_module *module, const char *name) {
+    if (module->names) add_name(module, name, strlen(name));
 }
 
 /* `add.3` counts on from the base `add`, so that names do not grow .1.1.1. */
@@ -78,20 +40,25 @@ static size_t stem_length(const char *base, size_t length) {
     return numbered ? length - digits - 1 : length;
 }
 
+/* The text's entry; a copy of the text where it is new. */
+static struct name_entry *keep_name(struct hlo_module *module, const char *text, size_t length) {
+    struct name_entry *entry = add_name(module, text, length);
+    if (entry->name == text) entry->name = arena_strndup(module->arena, text, length);
+    return entry;
+}
+
 const char *module_unique_name(struct hlo_module *module, const char *base) {
     size_t length = strlen(base);
-    bool fresh;
-    struct name_entry *entry = name_add(module, base, length, false, &fresh);
-    if (fresh) return entry->name;
+    struct name_table *names = names_of(module);
+    if (!name_table_find(names, base, length)) return keep_name(module, base, length)->name;
     size_t stem = stem_length(base, length);
     char *name = arena_alloc(module->arena, stem + 16);
     memcpy(name, base, stem);
-    entry = name_add(module, base, stem, false, &fresh);
-    for (int number = entry->next;; number++) {
-        int digits = snprintf(name + stem, 16, ".%d", number);
-        name_add(module, name, stem + (size_t)digits, true, &fresh);
-        if (!fresh) continue;
-        name_add(module, base, stem, false, &fresh)->next = number + 1;
+    for (int64_t number = keep_name(module, base, stem)->number;; number++) {
+        int digits = snprintf(name + stem, 16, ".%d", (int)number);
+        if (name_table_find(names, name, stem + (size_t)digits)) continue;
+        add_name(module, name, stem + (size_t)digits);
+        name_table_find(names, base, stem)->number = number + 1;
         return name;
     }
 }
@@ -103,9 +70,6 @@ struct hlo_module *module_new(const char *name) {
     module->shapes = shape_table_new(arena);
     module->name = arena_strdup(arena, name);
     module->replica_count = module->num_partitions = 1;
-    module->names = arena_alloc(arena, sizeof *module->names);
-    module->names->capacity = 64;
-    module->names->entries = arena_array(arena, 64, sizeof *module->names->entries);
     return module;
 }
 
@@ -113,6 +77,8 @@ void module_free(struct hlo_module *module) {
     if (!module) return;
     for (int i = 0; i < module->nliterals; i++)
         literal_unref(module->literals[i]);
+    if (module->names) name_table_clear(module->names);
+    free(module->names);
     arena_free(module->arena);
 }
 
@@ -148,7 +114,7 @@ struct hlo_computation *computation_new(struct hlo_module *module, const char *n
         computation->name = module_unique_name(module, name);
     } else {
         computation->name = arena_strdup(module->arena, name);
-        module_reserve_name(module, computation->name);
+        module_note_name(module, computation->name);
     }
     link_computation(module, computation);
     return computation;
@@ -173,20 +139,23 @@ void computation_set_root(struct hlo_computation *computation, struct hlo_instr 
 }
 
 bool computation_index_parameters(struct hlo_computation *computation) {
-    int count = 0;
-    FOR_EACH_INSTR(instr, computation)
-    count += instr->opcode == OP_PARAMETER;
-    computation->nparameters = count;
-    computation->parameters =
-        arena_array(computation->module->arena, (size_t)count, sizeof *computation->parameters);
-    bool good = true;
+    struct arena *arena = computation->module->arena;
+    int count = 0, capacity = 0;
+    struct hlo_instr **found = NULL;
     FOR_EACH_INSTR(instr, computation) {
         if (instr->opcode != OP_PARAMETER) continue;
-        if (instr->parameter < 0 || instr->parameter >= count ||
-            computation->parameters[instr->parameter])
+        found = arena_grow(arena, found, &capacity, count + 1, sizeof *found);
+        found[count++] = instr;
+    }
+    computation->nparameters = count;
+    computation->parameters = arena_array(arena, (size_t)count, sizeof *computation->parameters);
+    bool good = true;
+    for (int i = 0; i < count; i++) {
+        int64_t number = found[i]->parameter;
+        if (number < 0 || number >= count || computation->parameters[number])
             good = false;
         else
-            computation->parameters[instr->parameter] = instr;
+            computation->parameters[number] = found[i];
     }
     return good;
 }

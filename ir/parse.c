@@ -11,122 +11,74 @@
 
 int hlo_yylex_init_extra(struct parse_context *context, void **scanner);
 int hlo_yylex_destroy(void *scanner);
-struct yy_buffer_state *hlo_yy_scan_bytes(const char *bytes, int length, void *scanner);
 
 /* ---- places ---- */
 
-static void find_lines(struct parse_context *context) {
-    int capacity = 1024;
-    context->lines = malloc((size_t)capacity * sizeof *context->lines);
-    if (!context->lines) abort();
-    context->lines[context->nlines++] = 0;
-    /* Without CRs, as almost always, the next end of line is one fast search away. */
-    bool has_cr = memchr(context->source, '\r', context->size) != NULL;
-    for (size_t i = 0; i < context->size; i++) {
-        if (!has_cr) {
-            const char *line = memchr(context->source + i, '\n', context->size - i);
-            if (!line) break;
-            i = (size_t)(line - context->source);
-        }
-        char c = context->source[i];
-        if (c != '\n' && c != '\r') continue;
-        if (c == '\r' && i + 1 < context->size && context->source[i + 1] == '\n') continue;
-        if (context->nlines == capacity) {
-            capacity *= 2;
-            context->lines = realloc(context->lines, (size_t)capacity * sizeof *context->lines);
-            if (!context->lines) abort();
-        }
-        context->lines[context->nlines++] = i + 1;
-    }
+/* Whether a line ends behind byte `at`; a CR that an LF follows is part of that end. */
+static bool ends_line(const struct parse_context *context, size_t at) {
+    char c = context->source[at];
+    if (c != '\r') return c == '\n';
+    return at + 1 == context->size || context->source[at + 1] != '\n';
 }
 
-struct src_loc parse_loc(const struct parse_context *context, size_t offset) {
-    int low = 0, high = context->nlines;
-    while (high - low > 1) {
-        int middle = (low + high) / 2;
-        if (context->lines[middle] <= offset)
-            low = middle;
-        else
-            high = middle;
+/* Offset behind the line that starts at `begin`. */
+static uint32_t line_end(const struct parse_context *context, uint32_t begin) {
+    if (!context->has_cr) {
+        const char *line = memchr(context->source + begin, '\n', context->size - begin);
+        return line ? (uint32_t)(line + 1 - context->source) : UINT32_MAX;
     }
-    return (struct src_loc){(uint32_t)low + 1, (uint32_t)(offset - context->lines[low]) + 1};
+    for (uint32_t at = begin; at < context->size; at++)
+        if (ends_line(context, at)) return at + 1;
+    return UINT32_MAX;
+}
+
+struct src_loc parse_loc(struct parse_context *context, size_t offset) {
+    struct span *line = &context->line_bytes;
+    if (context->line == 0) {
+        context->line = 1;
+        context->has_cr = memchr(context->source, '\r', context->size) != NULL;
+        *line = (struct span){0, line_end(context, 0)};
+    }
+    while (offset >= line->end) {
+        *line = (struct span){line->end, line_end(context, line->end)};
+        context->line++;
+    }
+    while (offset < line->begin) {
+        line->end = line->begin--;
+        while (line->begin > 0 && !ends_line(context, line->begin - 1))
+            line->begin--;
+        context->line--;
+    }
+    return (struct src_loc){context->line, (uint32_t)(offset - line->begin) + 1};
 }
 
 void parse_error(struct parse_context *context, struct span where, const char *format, ...) {
+    context->bad = true;
+    if (context->diag->errors >= DIAG_MAX_ERRORS) { /* it will only be counted */
+        diag_error(context->diag, (struct src_loc){0, 0}, "more");
+        return;
+    }
     char message[1024];
     va_list args;
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    context->bad = true;
     diag_error(context->diag, parse_loc(context, where.begin), "%s", message);
 }
 
 /* ---- scopes ---- */
 
-struct scope_entry {
-    const char *name;
-    uint64_t hash;
-    void *value;
-};
-
-struct name_scope {
-    struct name_scope *outer; /* of the computation that holds this one in place */
-    struct hlo_computation *computation;
-    struct scope_entry *entries;
-    size_t capacity, count;
-};
-
-static struct name_scope *scope_new(void) {
-    struct name_scope *scope = calloc(1, sizeof *scope);
-    if (!scope) abort();
-    return scope;
+static void *find(const struct name_table *table, const char *name, size_t length) {
+    const struct name_entry *entry = name_table_find(table, name, length);
+    return entry ? entry->value : NULL;
 }
 
-static void scope_free(struct name_scope *scope) {
-    free(scope->entries);
+static void leave_scope(struct parse_context *context) {
+    struct name_scope *scope = context->scope;
+    context->scope = scope->outer;
+    context->computation = scope->outer ? scope->outer->computation : NULL;
+    name_table_clear(&scope->instrs);
     free(scope);
-}
-
-static uint64_t hash_bytes(const char *bytes, size_t length) {
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ (unsigned char)bytes[i]) * 0x100000001b3u;
-    return hash ^ (hash >> 31);
-}
-
-static struct scope_entry *scope_slot(const struct name_scope *scope, const char *name,
-                                      size_t length, uint64_t hash) {
-    size_t at = hash & (scope->capacity - 1);
-    for (; scope->entries[at].name; at = (at + 1) & (scope->capacity - 1))
-        if (scope->entries[at].hash == hash &&
-            strncmp(scope->entries[at].name, name, length) == 0 &&
-            scope->entries[at].name[length] == '\0')
-            break;
-    return &scope->entries[at];
-}
-
-static void *scope_find(const struct name_scope *scope, const char *name, size_t length) {
-    if (!scope->capacity) return NULL;
-    return scope_slot(scope, name, length, hash_bytes(name, length))->value;
-}
-
-static void scope_add(struct name_scope *scope, const char *name, void *value) {
-    if (2 * (scope->count + 1) > scope->capacity) {
-        struct name_scope old = *scope;
-        scope->capacity = old.capacity ? 2 * old.capacity : 16;
-        scope->entries = calloc(scope->capacity, sizeof *scope->entries);
-        if (!scope->entries) abort();
-        for (size_t i = 0; i < old.capacity; i++) {
-            const struct scope_entry *entry = &old.entries[i];
-            if (entry->name)
-                *scope_slot(scope, entry->name, strlen(entry->name), entry->hash) = *entry;
-        }
-        free(old.entries);
-    }
-    uint64_t hash = hash_bytes(name, strlen(name));
-    *scope_slot(scope, name, strlen(name), hash) = (struct scope_entry){name, hash, value};
-    scope->count++;
 }
 
 const char *parse_bare_name(const struct parse_context *context, struct span span, size_t *length) {
@@ -140,7 +92,7 @@ const char *parse_bare_name(const struct parse_context *context, struct span spa
 }
 
 struct hlo_instr *parse_find_instr(struct parse_context *context, const char *name, size_t length) {
-    return context->scope ? scope_find(context->scope, name, length) : NULL;
+    return context->scope ? find(&context->scope->instrs, name, length) : NULL;
 }
 
 /* ---- computations ---- */
@@ -156,12 +108,13 @@ void parse_begin_computation(struct parse_context *context, struct span name, bo
     size_t length;
     const char *text = parse_bare_name(context, name, &length);
     char *copy = arena_strndup(context->module->arena, text, length);
-    if (named && scope_find(context->computations, text, length))
+    if (named && find(&context->computations, text, length))
         parse_error(context, name, "computation '%s' is defined twice", copy);
     if (entry && context->entry)
         parse_error(context, name, "a second ENTRY computation; the first is '%s'",
                     context->entry->name);
-    struct name_scope *scope = scope_new();
+    struct name_scope *scope = calloc(1, sizeof *scope);
+    if (!scope) abort();
     scope->outer = context->scope;
     context->scope = scope;
     if (++context->depth > PARSE_MAX_DEPTH)
@@ -190,8 +143,19 @@ static void move_before(struct hlo_computation *computation, struct hlo_computat
     module->ncomputations++;
 }
 
-void parse_end_computation(struct parse_context *context, const struct raw_attr *attrs,
-                           int nattrs) {
+static void set_thread(struct parse_context *context, struct hlo_computation *computation,
+                       const struct raw_attr *attr) {
+    struct reader reader = reader_new(context, attr->value);
+    const char *name = context->source + attr->name.begin;
+    size_t length = attr->name.end - attr->name.begin;
+    if (length == strlen("execution_thread") && memcmp(name, "execution_thread", length) == 0)
+        computation->execution_thread = reader_string(&reader);
+    else
+        parse_error(context, attr->name, "unknown attribute '%.*s' of a computation", (int)length,
+                    name);
+}
+
+void parse_end_computation(struct parse_context *context, struct pending *attrs) {
     struct name_scope *scope = context->scope;
     struct hlo_computation *computation = scope->computation;
     if (!computation->last) {
@@ -202,34 +166,27 @@ void parse_end_computation(struct parse_context *context, const struct raw_attr 
     } else if (!computation->root) {
         computation->root = computation->last;
     }
-    for (int i = 0; i < nattrs; i++) {
-        struct reader reader = reader_new(context, attrs[i].value);
-        size_t length = attrs[i].name.end - attrs[i].name.begin;
-        if (strncmp(context->source + attrs[i].name.begin, "execution_thread", length) == 0)
-            computation->execution_thread = reader_string(&reader);
-        else
-            parse_error(context, attrs[i].name, "unknown attribute '%.*s' of a computation",
-                        (int)length, context->source + attrs[i].name.begin);
-    }
+    for (int i = 0; attrs && i < attrs->nattrs; i++)
+        set_thread(context, computation, &attrs->attrs[i]);
+    if (attrs) parse_free_pending(context, attrs);
     if (!context->bad && !computation_index_parameters(computation)) {
         diag_error(context->diag, computation->loc,
                    "parameter numbers of computation '%s' repeat or leave gaps", computation->name);
         context->bad = true;
     }
-    context->scope = scope->outer;
-    context->computation = scope->outer ? scope->outer->computation : NULL;
     if (scope->outer)
         move_before(computation, scope->outer->computation);
     else
-        scope_add(context->computations, computation->name, computation);
+        name_table_add(&context->computations, computation->name, strlen(computation->name))
+            ->value = computation;
     context->depth--;
-    scope_free(scope);
+    leave_scope(context);
 }
 
 struct hlo_computation *parse_find_computation(struct parse_context *context, struct span name) {
     size_t length;
     const char *text = parse_bare_name(context, name, &length);
-    struct hlo_computation *found = scope_find(context->computations, text, length);
+    struct hlo_computation *found = find(&context->computations, text, length);
     if (found) return found;
     for (struct name_scope *scope = context->scope; scope; scope = scope->outer) {
         if (strncmp(scope->computation->name, text, length) != 0 ||
@@ -245,8 +202,15 @@ struct hlo_computation *parse_find_computation(struct parse_context *context, st
 
 void parse_bind(struct parse_context *context, struct hlo_instr *instr,
                 const struct pending *pending) {
-    if (pending->has_name && !scope_find(context->scope, instr->name, strlen(instr->name)))
-        scope_add(context->scope, instr->name, instr);
+    if (pending->has_name) {
+        struct name_entry *entry =
+            name_table_add(&context->scope->instrs, instr->name, strlen(instr->name));
+        if (entry->value)
+            parse_error(context, pending->name, "'%s' is defined twice in this computation",
+                        instr->name);
+        else
+            entry->value = instr;
+    }
     if (!pending->is_root) return;
     if (instr->parent->root)
         parse_error(context, pending->name, "a second ROOT in computation '%s'; the first is '%s'",
@@ -257,19 +221,25 @@ void parse_bind(struct parse_context *context, struct hlo_instr *instr,
 
 /* ---- the whole text ---- */
 
+/* Whether 64 bytes are ASCII and none is NUL. */
+static bool all_plain(const unsigned char *text) {
+    const uint64_t high = 0x8080808080808080u, ones = 0x0101010101010101u;
+    uint64_t odd = 0;
+    for (int i = 0; i < 8; i++) {
+        uint64_t word;
+        memcpy(&word, text + 8 * i, sizeof word);
+        odd |= word | (word - ones);
+    }
+    return (odd & high) == 0;
+}
+
 /* Offset of the first byte that is NUL or no UTF-8, or size. */
 static size_t bad_byte(const unsigned char *text, size_t size) {
     size_t i = 0;
     while (i < size) {
-        /* Eight bytes at once while all are ASCII and none is NUL. */
-        uint64_t word;
-        if (size - i >= sizeof word) {
-            memcpy(&word, text + i, sizeof word);
-            const uint64_t high = 0x8080808080808080u, ones = 0x0101010101010101u;
-            if (((word | (word - ones)) & high) == 0) {
-                i += sizeof word;
-                continue;
-            }
+        if (size - i >= 64 && all_plain(text + i)) {
+            i += 64;
+            continue;
         }
         unsigned char c = text[i];
         if (c == 0) return i;
@@ -289,11 +259,38 @@ static size_t bad_byte(const unsigned char *text, size_t size) {
     return size;
 }
 
+/* Whether the text is one instruction, without a computation around it. */
+static bool is_instruction(const struct parse_context *context) {
+    const char *source = context->source, *end = source + context->size;
+    const char *word = parse_skip_blanks(source, end), *p = word;
+    while (p < end && !strchr(" \t\r\n()[]{}=:,/", *p))
+        p++;
+    size_t length = (size_t)(p - word);
+    if (length == 0) return p < end && *p == '('; /* a tuple's shape */
+    if ((length == 9 && memcmp(word, "HloModule", 9) == 0) ||
+        (length == 5 && memcmp(word, "ENTRY", 5) == 0))
+        return false;
+    if (length == 4 && memcmp(word, "ROOT", 4) == 0) return true;
+    p = parse_skip_blanks(p, end);
+    if (p < end && *p == '(') {
+        /* Operands, or a signature, which a result or a body follows. */
+        size_t behind;
+        if (!parse_group_end(context, (size_t)(p - source), &behind)) return false;
+        p = parse_skip_blanks(source + behind, end);
+        return !(p < end && (*p == '-' || *p == '{'));
+    }
+    return p < end && strchr("=:[", *p);
+}
+
 static bool finish_module(struct parse_context *context) {
     struct hlo_module *module = context->module;
     if (context->bad) return false;
     if (!module->last) {
-        diag_error(context->diag, (struct src_loc){1, 1}, "no computation in this text");
+        /* Where one could have stood: behind the last word of the text. */
+        uint32_t end = (uint32_t)context->size;
+        while (end > 0 && strchr(" \t\r\n", context->source[end - 1]))
+            end--;
+        parse_error(context, (struct span){end, end}, "no computation in this text");
         return false;
     }
     module->entry = context->entry ? context->entry : module->last;
@@ -301,7 +298,11 @@ static bool finish_module(struct parse_context *context) {
 }
 
 static bool run(struct parse_context *context) {
-    size_t bad = bad_byte((const unsigned char *)context->source, context->size);
+    if (context->size > INT32_MAX - 16) {
+        diag_error(context->diag, (struct src_loc){0, 0}, "the text is longer than 2 GiB");
+        return false;
+    }
+    uint32_t bad = (uint32_t)bad_byte((const unsigned char *)context->source, context->size);
     if (bad < context->size) {
         parse_error(context, (struct span){bad, bad + 1},
                     context->source[bad] ? "a byte that is not UTF-8 (0x%02x)"
@@ -309,34 +310,40 @@ static bool run(struct parse_context *context) {
                     (unsigned char)context->source[bad]);
         return false;
     }
-    if (context->size > INT32_MAX - 16) {
-        diag_error(context->diag, (struct src_loc){0, 0}, "the text is longer than 2 GiB");
-        return false;
-    }
+    context->single = is_instruction(context);
+    context->start = context->single ? START_INSTRUCTION : START_MODULE;
     void *scanner;
     if (hlo_yylex_init_extra(context, &scanner) != 0) abort();
-    hlo_yy_scan_bytes(context->source, (int)context->size, scanner);
     if (hlo_yyparse(scanner, context) != 0) context->bad = true;
     hlo_yylex_destroy(scanner);
     return finish_module(context);
 }
 
+static struct parse_context *context_new(struct diag *diag, const char *name) {
+    struct parse_context *context = calloc(1, sizeof *context);
+    if (!context) abort();
+    context->diag = diag;
+    context->source = diag->source ? diag->source : "";
+    context->size = diag->source ? diag->source_size : 0;
+    context->module = module_new(name);
+    return context;
+}
+
+/* Leaves the module to the caller. */
+static void context_free(struct parse_context *context) {
+    while (context->scope)
+        leave_scope(context);
+    name_table_clear(&context->computations);
+    free(context);
+}
+
 struct hlo_module *hlo_parse_unverified(struct diag *diag) {
-    struct parse_context context = {
-        .diag = diag, .source = diag->source ? diag->source : "", .size = diag->source_size};
-    find_lines(&context);
-    context.module = module_new("module");
-    context.computations = scope_new();
-    bool good = run(&context);
-    while (context.scope) {
-        struct name_scope *outer = context.scope->outer;
-        scope_free(context.scope);
-        context.scope = outer;
-    }
-    scope_free(context.computations);
-    free(context.lines);
-    if (good && !diag->errors) return context.module;
-    module_free(context.module);
+    struct parse_context *context = context_new(diag, "module");
+    struct hlo_module *module = context->module;
+    bool good = run(context);
+    context_free(context);
+    if (good && !diag->errors) return module;
+    module_free(module);
     return NULL;
 }
 
@@ -348,12 +355,10 @@ struct hlo_module *hlo_parse(struct diag *diag) {
 }
 
 struct literal *hlo_parse_literal(struct diag *diag, const struct shape *shape) {
-    struct parse_context context = {
-        .diag = diag, .source = diag->source ? diag->source : "", .size = diag->source_size};
-    find_lines(&context);
-    context.module = module_new("literal");
-    struct literal *literal = parse_literal_span(&context, (struct span){0, context.size}, shape);
-    module_free(context.module);
-    free(context.lines);
+    struct parse_context *context = context_new(diag, "literal");
+    struct literal *literal =
+        parse_literal_span(context, (struct span){0, (uint32_t)context->size}, shape);
+    module_free(context->module);
+    context_free(context);
     return literal;
 }

@@ -9,7 +9,7 @@ static struct arena *arena_of(const struct reader *reader) {
 }
 
 static char *text_of(const struct parse_context *context, struct span span) {
-    size_t begin = span.begin;
+    uint32_t begin = span.begin;
     while (begin < span.end && strchr(" \t\r\n", context->source[begin]))
         begin++;
     return arena_strndup(context->module->arena, context->source + begin, span.end - begin);
@@ -276,48 +276,59 @@ static const struct alias_list *read_aliases(struct reader *reader) {
     return arena_copy(arena_of(reader), &list, sizeof list);
 }
 
-static void read_metadata(struct reader *reader, struct hlo_instr *instr) {
+#define METADATA_FIELDS(TEXT, NUMBER)                                                              \
+    TEXT(op_type)                                                                                  \
+    TEXT(op_name)                                                                                  \
+    TEXT(source_file)                                                                              \
+    TEXT(deduplicated_name)                                                                        \
+    TEXT(scheduling_name)                                                                          \
+    NUMBER(source_line)                                                                            \
+    NUMBER(source_end_line)                                                                        \
+    NUMBER(source_column)                                                                          \
+    NUMBER(source_end_column)                                                                      \
+    NUMBER(stack_frame_id)
+
+/* One field, `op_name="..."`; what has no place of its own is kept as written. */
+static void read_metadata_field(struct reader *reader, struct hlo_metadata *metadata) {
     struct arena *arena = arena_of(reader);
-    struct hlo_metadata *metadata = arena_alloc(arena, sizeof *metadata);
+    size_t length;
+    const char *word = reader_word(reader, &length);
+    if (!length) reader_fail(reader, "expected a metadata field here");
+    reader_expect(reader, '=');
+#define TEXT(name)                                                                                 \
+    if (length == sizeof(#name) - 1 && memcmp(word, #name, length) == 0) {                         \
+        metadata->name = reader_string(reader);                                                    \
+        return;                                                                                    \
+    }
+#define NUMBER(name)                                                                               \
+    if (length == sizeof(#name) - 1 && memcmp(word, #name, length) == 0) {                         \
+        metadata->name = reader_int(reader);                                                       \
+        return;                                                                                    \
+    }
+    METADATA_FIELDS(TEXT, NUMBER)
+#undef TEXT
+#undef NUMBER
+    if (reader->failed) return;
+    bool open;
+    reader->p += parse_value_length(reader->p, reader->end, &open);
+    char *field = arena_strndup(arena, word, (size_t)(reader->p - word));
+    metadata->rest = metadata->rest ? arena_printf(arena, "%s %s", metadata->rest, field) : field;
+}
+
+const struct hlo_metadata *parse_metadata(struct parse_context *context, size_t at, size_t *end) {
+    struct reader whole = {context, context->source + at, context->source + context->size, false};
+    struct reader *reader = &whole;
+    struct hlo_metadata *metadata = arena_alloc(arena_of(reader), sizeof *metadata);
     reader_expect(reader, '{');
     while (!reader->failed && !reader_eat(reader, '}')) {
-        size_t length;
-        const char *word = reader_word(reader, &length);
-        if (!length) reader_fail(reader, "expected a metadata field here");
-        reader_expect(reader, '=');
-#define IS(text) (length == sizeof(text) - 1 && memcmp(word, text, length) == 0)
-        if (IS("op_type"))
-            metadata->op_type = reader_string(reader);
-        else if (IS("op_name"))
-            metadata->op_name = reader_string(reader);
-        else if (IS("source_file"))
-            metadata->source_file = reader_string(reader);
-        else if (IS("deduplicated_name"))
-            metadata->deduplicated_name = reader_string(reader);
-        else if (IS("scheduling_name"))
-            metadata->scheduling_name = reader_string(reader);
-        else if (IS("source_line"))
-            metadata->source_line = reader_int(reader);
-        else if (IS("source_end_line"))
-            metadata->source_end_line = reader_int(reader);
-        else if (IS("source_column"))
-            metadata->source_column = reader_int(reader);
-        else if (IS("source_end_column"))
-            metadata->source_end_column = reader_int(reader);
-        else if (IS("stack_frame_id"))
-            metadata->stack_frame_id = reader_int(reader);
-        else if (!reader->failed) {
-            bool open;
-            size_t size = parse_value_length(reader->p, reader->end, &open);
-            char *field = arena_strndup(arena, word, (size_t)(reader->p - word) + size);
-            metadata->rest =
-                metadata->rest ? arena_printf(arena, "%s %s", metadata->rest, field) : field;
-            reader->p += size;
-        }
-#undef IS
+        read_metadata_field(reader, metadata);
         reader_eat(reader, ',');
     }
-    instr->metadata = metadata;
+    *end = (size_t)(reader->p - context->source);
+    if (!reader->failed) return metadata;
+    bool open;
+    *end = at + parse_value_length(context->source + at, reader->end, &open);
+    return NULL;
 }
 
 static void read_control(struct reader *reader, struct hlo_instr *instr) {
@@ -394,8 +405,8 @@ static struct literal *read_literal(struct reader *reader, struct hlo_instr *ins
     reader_skip(reader);
     const struct shape *shape = instr->shape;
     if (!reader_peek(reader, '{') && !reader_peek(reader, '(')) shape = read_shape(reader);
-    struct span inside = {(size_t)(reader->p - context->source),
-                          (size_t)(reader->end - context->source)};
+    struct span inside = {(uint32_t)(reader->p - context->source),
+                          (uint32_t)(reader->end - context->source)};
     while (inside.end > inside.begin && context->source[inside.end - 1] != ')')
         inside.end--;
     if (inside.end > inside.begin) inside.end--;
@@ -436,7 +447,6 @@ void parse_attr_into(struct parse_context *context, struct hlo_instr *instr, enu
         attr.literal = read_literal(&reader, instr);
         if (!attr.literal) return;
         break;
-    case ATTR_KIND_METADATA: read_metadata(&reader, instr); return;
     case ATTR_KIND_CONTROL: read_control(&reader, instr); return;
     case ATTR_KIND_FRONTEND: read_frontend(&reader, &attr, raw->value); break;
     case ATTR_KIND_BACKEND_CONFIG: read_backend_config(&reader, &attr, raw->value); break;

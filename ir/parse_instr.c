@@ -4,6 +4,31 @@
 #include "ir/parse.h"
 #include "ir/parse_internal.h"
 #include "ir/verify.h"
+#include "ir/word.h"
+
+struct pending *parse_new_pending(struct parse_context *context, struct span opcode) {
+    struct pending *pending = context->free_pending;
+    if (pending)
+        context->free_pending = pending->next_free;
+    else
+        pending = arena_alloc(context->module->arena, sizeof *pending);
+    pending->opcode = opcode;
+    return pending;
+}
+
+/* The lists keep their memory for the next instruction. */
+void parse_free_pending(struct parse_context *context, struct pending *pending) {
+    *pending = (struct pending){
+        .next_free = context->free_pending,
+        .operands = pending->operands,
+        .operand_capacity = pending->operand_capacity,
+        .attrs = pending->attrs,
+        .attr_capacity = pending->attr_capacity,
+        .calls = pending->calls,
+        .call_capacity = pending->call_capacity,
+    };
+    context->free_pending = pending;
+}
 
 void parse_add_operand(struct parse_context *context, struct pending *pending,
                        struct operand operand) {
@@ -19,18 +44,113 @@ void parse_add_attr(struct parse_context *context, struct pending *pending, stru
     pending->attrs[pending->nattrs++] = attr;
 }
 
-struct operand parse_name_operand(struct parse_context *context, struct span name,
-                                  const struct shape *shape) {
+void parse_add_call(struct parse_context *context, struct pending *pending, struct raw_call call) {
+    pending->calls = arena_grow(context->module->arena, pending->calls, &pending->call_capacity,
+                                pending->ncalls + 1, sizeof *pending->calls);
+    pending->calls[pending->ncalls++] = call;
+}
+
+/* `f32[2]{0}` at p: behind it, or p where no array's shape stands there. */
+static const char *behind_shape(const char *p, const char *end) {
+    const char *at = p;
+    while (at < end && parse_has_class(*at, BYTE_KEY))
+        at++;
+    if (at == p || at == end || *at != '[') return p;
+    at = memchr(at, ']', (size_t)(end - at));
+    if (at && at + 1 < end && at[1] == '{') at = memchr(at, '}', (size_t)(end - at));
+    return at ? at + 1 : p;
+}
+
+static const char *read_flat_operand(struct parse_context *context, const char *p, const char *end,
+                                     struct operand *operand) {
+    const char *source = context->source, *behind = behind_shape(p, end);
+    struct span shape = {(uint32_t)(p - source), (uint32_t)(behind - source)};
+    p = parse_skip_blanks(behind, end);
+    operand->where.begin = (uint32_t)(p - source);
+    if (p < end && *p == '%') p++;
+    while (p < end && parse_has_class(*p, BYTE_WORD))
+        p++;
+    operand->where.end = (uint32_t)(p - source);
+    char first = source[operand->where.begin];
+    if (operand->where.end == operand->where.begin || first == '-' || first == '.' ||
+        (first >= '0' && first <= '9'))
+        return NULL;
+    if (shape.end > shape.begin) operand->shape = parse_array_shape(context, shape);
+    return p < end && *p == ':' ? p + 1 : p;
+}
+
+/* The operands between p and the ')' at `end`; false where that is no list of names. */
+static bool read_flat_operands(struct parse_context *context, struct pending *pending,
+                               const char *p, const char *end) {
+    p = parse_skip_blanks(p, end);
+    if (p < end && *p >= '0' && *p <= '9') {
+        struct reader reader = {context, p, end, false};
+        pending->has_number = true;
+        pending->number = reader_int(&reader);
+        reader_eat(&reader, ',');
+        return reader_done(&reader);
+    }
+    while (p < end) {
+        struct operand operand = {NULL, {0, 0}, NULL};
+        p = read_flat_operand(context, p, end, &operand);
+        if (!p) return false;
+        parse_add_operand(context, pending, operand);
+        p = parse_skip_blanks(p, end);
+        if (p < end && *p++ != ',') return false;
+        p = parse_skip_blanks(p, end);
+    }
+    return pending->noperands > 0;
+}
+
+struct pending *parse_flat_operands(struct parse_context *context, size_t at, size_t *end) {
+    const char *p = context->source + at, *stop = context->source + context->size, *close = p;
+    while (close < stop && *close != ')' && *close != '(')
+        close++;
+    if (close == stop || *close == '(') return NULL;
+    struct pending *pending = parse_new_pending(context, (struct span){0, 0});
+    *end = (size_t)(close + 1 - context->source);
+    if (read_flat_operands(context, pending, p, close)) return pending;
+    parse_free_pending(context, pending);
+    return NULL;
+}
+
+void parse_set_shape(struct parse_context *context, struct pending *pending,
+                     const struct shape *shape, struct span where) {
+    if (pending->shape) parse_error(context, where, "two shapes for one result");
+    pending->shape = shape;
+}
+
+/* Where the whole text is one instruction, its operands are parameters that nothing declares. */
+static struct hlo_instr *undeclared(struct parse_context *context, const struct operand *operand) {
+    struct hlo_computation *computation = context->computation;
     size_t length;
-    const char *text = parse_bare_name(context, name, &length);
+    const char *text = parse_bare_name(context, operand->where, &length);
+    int64_t number = 0;
+    for (const struct hlo_instr *instr = computation->last; instr && !number; instr = instr->prev)
+        if (instr->opcode == OP_PARAMETER) number = instr->parameter + 1;
+    struct hlo_instr *instr = instr_new_raw(computation, OP_PARAMETER, operand->shape,
+                                            arena_strndup(context->module->arena, text, length), 0);
+    instr->parameter = number;
+    instr->loc = parse_loc(context, operand->where.begin);
+    parse_bind(context, instr, &(struct pending){.has_name = true});
+    return instr;
+}
+
+static void find_operand(struct parse_context *context, struct operand *operand) {
+    if (operand->instr) return;
+    const struct shape *shape = operand->shape;
+    size_t length;
+    const char *text = parse_bare_name(context, operand->where, &length);
     struct hlo_instr *instr = parse_find_instr(context, text, length);
+    if (!instr && context->single && shape) instr = undeclared(context, operand);
     if (!instr)
-        parse_error(context, name, "'%.*s' is not defined before its use here", (int)length, text);
+        parse_error(context, operand->where, "'%.*s' is not defined before its use here",
+                    (int)length, text);
     else if (shape && instr->shape && !shape_compatible(shape, instr->shape))
-        parse_error(context, name, "operand '%s' has shape %s, not %s as written here", instr->name,
-                    shape_to_string(context->module->arena, instr->shape, false),
+        parse_error(context, operand->where, "operand '%s' has shape %s, not %s as written here",
+                    instr->name, shape_to_string(context->module->arena, instr->shape, false),
                     shape_to_string(context->module->arena, shape, false));
-    return (struct operand){instr, name, shape};
+    operand->instr = instr;
 }
 
 /* The opcode's number; for `sine-start` and the like, ASYNC_START and *wrapped. */
@@ -52,18 +172,36 @@ static enum hlo_opcode read_opcode(const char *text, size_t length, enum hlo_opc
     return opcode;
 }
 
+#define ROLES(X)                                                                                   \
+    X(ROLE_TO_APPLY, "to_apply")                                                                   \
+    X(ROLE_CALLS, "calls")                                                                         \
+    X(ROLE_CONDITION, "condition")                                                                 \
+    X(ROLE_BODY, "body")                                                                           \
+    X(ROLE_TRUE, "true_computation")                                                               \
+    X(ROLE_FALSE, "false_computation")                                                             \
+    X(ROLE_BRANCHES, "branch_computations")                                                        \
+    X(ROLE_CALLED, "called_computations")                                                          \
+    X(ROLE_SELECT, "select")                                                                       \
+    X(ROLE_SCATTER, "scatter")
+
+static const struct word role_words[ROLE_COUNT] = {[ROLE_NONE] = WORD(""),
+#define X(role, text) [role] = WORD(text),
+                                                   ROLES(X)
+#undef X
+};
+
+static const uint8_t role_keys[ROLE_COUNT] = {
+#define X(role, text) [role] = WORD_KEY(text),
+    ROLES(X)
+#undef X
+};
+
 const char *parse_role_word(enum call_role role) {
-    static const char *const words[ROLE_COUNT] = {"to_apply",
-                                                  "calls",
-                                                  "condition",
-                                                  "body",
-                                                  "true_computation",
-                                                  "false_computation",
-                                                  "branch_computations",
-                                                  "called_computations",
-                                                  "select",
-                                                  "scatter"};
-    return words[role];
+    return role_words[role].text;
+}
+
+enum call_role parse_role(const char *word, size_t length) {
+    return (enum call_role)word_find(role_keys, role_words, ROLE_COUNT, word, length);
 }
 
 /* Place of a role's first computation in called[] by the opcode's flags; -1: not taken. */
@@ -160,21 +298,25 @@ static void set_contents(struct parse_context *context, struct hlo_instr *instr,
     if (instr->literal) module_own_literal(context->module, instr->literal);
 }
 
+static bool is_keyword(const char *text, size_t length) {
+    static const struct word keywords[] = {WORD("ROOT"), WORD("ENTRY"), WORD("HloModule")};
+    for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
+        if (keywords[i].length == length && memcmp(keywords[i].text, text, length) == 0)
+            return true;
+    return false;
+}
+
 static const char *new_name(struct parse_context *context, const struct pending *pending,
                             enum hlo_opcode opcode) {
     if (!pending->has_name) return module_unique_name(context->module, opcode_name(opcode));
     size_t length;
     const char *text = parse_bare_name(context, pending->name, &length);
-    if (text == context->source + pending->name.begin &&
-        element_type_from_name(text, length) != TYPE_INVALID &&
-        element_type_is_array(element_type_from_name(text, length)))
+    bool bare = text == context->source + pending->name.begin;
+    if (bare && element_type_is_array(element_type_from_name(text, length)))
         parse_error(context, pending->name, "'%.*s' is a type, not a name", (int)length, text);
-    if (parse_find_instr(context, text, length))
-        parse_error(context, pending->name, "'%.*s' is defined twice in this computation",
-                    (int)length, text);
-    char *name = arena_strndup(context->module->arena, text, length);
-    module_reserve_name(context->module, name);
-    return name;
+    if (bare && is_keyword(text, length))
+        parse_error(context, pending->name, "'%.*s' is a keyword, not a name", (int)length, text);
+    return arena_strndup(context->module->arena, text, length);
 }
 
 struct hlo_instr *parse_finish_instr(struct parse_context *context, struct pending *pending) {
@@ -186,6 +328,8 @@ struct hlo_instr *parse_finish_instr(struct parse_context *context, struct pendi
         /* The name stays known, so that its uses are no errors of their own. */
         opcode = OP_TUPLE;
     }
+    for (int i = 0; i < pending->noperands; i++)
+        find_operand(context, &pending->operands[i]);
     const char *name = new_name(context, pending, opcode);
     struct hlo_instr *instr =
         instr_new_raw(context->computation, opcode, pending->shape, name, pending->noperands);
@@ -199,9 +343,11 @@ struct hlo_instr *parse_finish_instr(struct parse_context *context, struct pendi
     set_contents(context, instr, pending);
     set_called(context, instr, pending);
     set_attrs(context, instr, pending);
+    instr->metadata = pending->metadata;
     if (!instr->shape && !bad && !context->bad) {
         instr->shape = instr_infer_shape(instr, context->diag);
         if (!instr->shape) context->bad = true;
     }
+    parse_free_pending(context, pending);
     return instr;
 }

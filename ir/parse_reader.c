@@ -6,26 +6,88 @@
 
 #include "ir/parse_internal.h"
 
+const uint8_t parse_byte_class[256] = {
+    ['a' ... 'z'] = BYTE_KEY | BYTE_WORD,
+    ['A' ... 'Z'] = BYTE_KEY | BYTE_WORD,
+    ['0' ... '9'] = BYTE_KEY | BYTE_WORD,
+    ['_'] = BYTE_KEY | BYTE_WORD,
+    ['-'] = BYTE_KEY | BYTE_WORD,
+    ['.'] = BYTE_WORD,
+    ['"'] = BYTE_MARK,
+    ['\''] = BYTE_MARK,
+    ['{'] = BYTE_MARK,
+    ['}'] = BYTE_MARK,
+    ['('] = BYTE_MARK,
+    [')'] = BYTE_MARK,
+    ['['] = BYTE_MARK,
+    [']'] = BYTE_MARK,
+    [','] = BYTE_MARK,
+    [' '] = BYTE_MARK | BYTE_SKIP,
+    ['\t'] = BYTE_MARK | BYTE_SKIP,
+    ['\r'] = BYTE_MARK | BYTE_SKIP,
+    ['\n'] = BYTE_MARK | BYTE_SKIP,
+    ['/'] = BYTE_MARK | BYTE_SKIP,
+};
+
+static bool is_blank(char c) {
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* Behind the comment at p; p where none stands there, or none that ends. */
+static const char *behind_comment(const char *p, const char *end) {
+    if (end - p < 2 || *p != '/') return p;
+    if (p[1] == '/') {
+        while (p < end && *p != '\n' && *p != '\r')
+            p++;
+        return p;
+    }
+    if (p[1] != '*') return p;
+    for (const char *at = p + 2; (at = memchr(at, '*', (size_t)(end - at))); at++)
+        if (at + 1 < end && at[1] == '/') return at + 2;
+    return p;
+}
+
+const char *parse_behind_blanks(const char *p, const char *end) {
+    for (;;) {
+        while (p < end && is_blank(*p))
+            p++;
+        if (p == end || *p != '/') return p;
+        const char *behind = behind_comment(p, end);
+        if (behind == p) return p;
+        p = behind;
+    }
+}
+
+/* The quote that ends the string whose quote is at p, or NULL. */
+static const char *string_end(const char *p, const char *end) {
+    char quote = *p++;
+    while ((p = memchr(p, quote, (size_t)(end - p)))) {
+        const char *back = p;
+        while (back[-1] == '\\')
+            back--;
+        if ((p - back) % 2 == 0) return p;
+        p++;
+    }
+    return NULL;
+}
+
 size_t parse_value_length(const char *p, const char *end, bool *open) {
     const char *start = p;
     int depth = 0;
     *open = false;
-    while (p < end && (*p == ' ' || *p == '\t' || *p == '\r' || *p == '\n'))
-        p++;
+    p = parse_skip_blanks(p, end);
     const char *first = p;
     for (; p < end; p++) {
+        if (!parse_has_class(*p, BYTE_MARK)) continue;
         switch (*p) {
         case '"':
-        case '\'': {
-            char quote = *p++;
-            while (p < end && *p != quote)
-                p += *p == '\\' && p + 1 < end ? 2 : 1;
-            if (p >= end) {
+        case '\'':
+            p = string_end(p, end);
+            if (!p) {
                 *open = true;
                 return (size_t)(end - start);
             }
             break;
-        }
         case '{':
         case '(':
         case '[': depth++; break;
@@ -33,31 +95,52 @@ size_t parse_value_length(const char *p, const char *end, bool *open) {
         case ')':
         case ']':
             if (depth == 0) return (size_t)(p - start);
-            /* A constant's region is one bracketed group: it ends with it. */
+            /* A literal in parentheses is one bracketed group: it ends with it. */
             if (--depth == 0 && *p == ')' && *first == '(') return (size_t)(p + 1 - start);
             break;
-        case ',':
-        case ' ':
-        case '\t':
-        case '\r':
-        case '\n':
-            if (depth == 0) return (size_t)(p - start);
-            break;
         case '/':
-            if (depth && p + 1 < end && p[1] == '*') {
-                for (p += 2; p + 1 < end && !(p[0] == '*' && p[1] == '/'); p++) {
-                }
-                if (++p >= end) {
-                    *open = true;
-                    return (size_t)(end - start);
-                }
+            if (depth) {
+                const char *behind = behind_comment(p, end);
+                *open = behind == p && end - p > 1 && p[1] == '*';
+                if (*open) return (size_t)(end - start);
+                if (behind > p) p = behind - 1;
             }
             break;
-        default: break;
+        default: /* a comma or a blank */
+            if (depth == 0) return (size_t)(p - start);
+            break;
         }
     }
     *open = depth > 0;
     return (size_t)(p - start);
+}
+
+/* Numbers are most of a large module: the search jumps from one bracket or comment to the next. */
+bool parse_group_end(const struct parse_context *context, size_t at, size_t *group_end) {
+    static const char sought[3] = {'(', ')', '/'};
+    const char *p = context->source + at, *end = context->source + context->size;
+    const char *next[3] = {NULL}; /* of each sought byte, at or behind p once looked for */
+    int64_t depth = 0;
+    *group_end = context->size;
+    for (;;) {
+        int first = 0;
+        for (int i = 0; i < 3; i++) {
+            if (!next[i] || next[i] < p) next[i] = memchr(p, sought[i], (size_t)(end - p));
+            if (!next[i]) next[i] = end;
+            if (next[i] < next[first]) first = i;
+        }
+        if (next[first] == end) return false;
+        p = next[first] + 1;
+        if (sought[first] == '(') {
+            depth++;
+        } else if (sought[first] == '/') {
+            const char *behind = behind_comment(p - 1, end);
+            if (behind > p) p = behind;
+        } else if (--depth == 0) {
+            *group_end = (size_t)(p - context->source);
+            return true;
+        }
+    }
 }
 
 struct reader reader_new(struct parse_context *context, struct span span) {
@@ -73,35 +156,8 @@ void reader_fail(struct reader *reader, const char *format, ...) {
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    size_t at = (size_t)(reader->p - reader->context->source);
+    uint32_t at = (uint32_t)(reader->p - reader->context->source);
     parse_error(reader->context, (struct span){at, at}, "%s", message);
-}
-
-void reader_skip(struct reader *reader) {
-    while (reader->p < reader->end) {
-        char c = *reader->p;
-        if (c == ' ' || c == '\t' || c == '\r' || c == '\n') {
-            reader->p++;
-        } else if (c == '/' && reader->end - reader->p > 1 && reader->p[1] == '*') {
-            const char *p = reader->p + 2;
-            while (p + 1 < reader->end && !(p[0] == '*' && p[1] == '/'))
-                p++;
-            reader->p = p + 1 < reader->end ? p + 2 : reader->end;
-        } else {
-            return;
-        }
-    }
-}
-
-bool reader_peek(struct reader *reader, char c) {
-    reader_skip(reader);
-    return !reader->failed && reader->p < reader->end && *reader->p == c;
-}
-
-bool reader_eat(struct reader *reader, char c) {
-    if (!reader_peek(reader, c)) return false;
-    reader->p++;
-    return true;
 }
 
 bool reader_eat_text(struct reader *reader, const char *text) {
@@ -154,40 +210,51 @@ int64_t reader_int(struct reader *reader) {
 const char *reader_word(struct reader *reader, size_t *length) {
     reader_skip(reader);
     const char *start = reader->p, *p = start;
-    while (p < reader->end && !reader->failed &&
-           ((*p | 32) >= 'a' ? (*p | 32) <= 'z' || *p == '_'
-                             : (*p >= '0' && *p <= '9') || *p == '_' || *p == '.' || *p == '-'))
+    while (p < reader->end && !reader->failed && parse_has_class(*p, BYTE_WORD))
         p++;
     reader->p = p;
     *length = (size_t)(p - start);
     return start;
 }
 
-char *reader_string(struct reader *reader) {
-    reader_skip(reader);
-    if (reader->failed) return NULL;
-    char quote = reader->p < reader->end ? *reader->p : 0;
-    if (quote != '"' && quote != '\'') {
-        reader_fail(reader, "expected a quoted string here");
-        return NULL;
-    }
-    const char *p = reader->p + 1;
-    char *out = arena_alloc(reader->context->module->arena, (size_t)(reader->end - p) + 1);
-    size_t length = 0;
-    while (p < reader->end && *p != quote) {
+const char *parse_keep_text(struct parse_context *context, const char *text, size_t length) {
+    struct kept_text *kept =
+        &context->texts[name_hash(text, length) % (sizeof context->texts / sizeof *kept)];
+    if (!kept->text || kept->length != length || memcmp(kept->text, text, length) != 0)
+        *kept = (struct kept_text){arena_strndup(context->module->arena, text, length), length};
+    return kept->text;
+}
+
+static const char *unescaped(struct arena *arena, const char *p, const char *end) {
+    char *out = arena_alloc(arena, (size_t)(end - p) + 1);
+    for (size_t length = 0; p < end; length++) {
         char c = *p++;
-        if (c == '\\' && p < reader->end) {
+        if (c == '\\' && p < end) {
             c = *p++;
             c = c == 'n' ? '\n' : c == 't' ? '\t' : c == 'r' ? '\r' : c;
         }
-        out[length++] = c;
+        out[length] = c;
     }
-    if (p >= reader->end) {
+    return out;
+}
+
+const char *reader_string(struct reader *reader) {
+    reader_skip(reader);
+    if (reader->failed) return NULL;
+    const char *p = reader->p;
+    if (p == reader->end || (*p != '"' && *p != '\'')) {
+        reader_fail(reader, "expected a quoted string here");
+        return NULL;
+    }
+    const char *stop = string_end(p, reader->end);
+    if (!stop) {
         reader_fail(reader, "the string is never closed");
         return NULL;
     }
-    reader->p = p + 1;
-    return out;
+    reader->p = stop + 1;
+    size_t length = (size_t)(stop - ++p);
+    if (memchr(p, '\\', length)) return unescaped(reader->context->module->arena, p, stop);
+    return parse_keep_text(reader->context, p, length);
 }
 
 struct int_list reader_ints(struct reader *reader) {

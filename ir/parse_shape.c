@@ -140,7 +140,7 @@ static void read_dims(struct reader *reader, struct shape *proto, int64_t *dims,
 static const struct shape *read_array(struct reader *reader) {
     size_t length;
     const char *word = reader_word(reader, &length);
-    size_t begin = (size_t)(word - reader->context->source);
+    uint32_t begin = (uint32_t)(word - reader->context->source);
     struct shape proto = {.type = element_type_from_name(word, length)};
     if (!reader->failed &&
         (proto.type == TYPE_INVALID || proto.type == TYPE_TUPLE || proto.type == TYPE_BUFFER)) {
@@ -184,8 +184,17 @@ static const struct shape *read_array(struct reader *reader) {
 }
 
 const struct shape *parse_array_shape(struct parse_context *context, struct span text) {
+    const char *bytes = context->source + text.begin;
+    size_t length = text.end - text.begin;
+    struct kept_shape *kept =
+        &context->shapes[name_hash(bytes, length) % (sizeof context->shapes / sizeof *kept)];
+    if (kept->shape && kept->text.end - kept->text.begin == length &&
+        memcmp(context->source + kept->text.begin, bytes, length) == 0)
+        return kept->shape;
     struct reader reader = reader_new(context, text);
-    return read_array(&reader);
+    const struct shape *shape = read_array(&reader);
+    if (shape) *kept = (struct kept_shape){text, shape};
+    return shape;
 }
 
 static const struct shape *read_shape(struct reader *reader, int depth) {
@@ -215,7 +224,7 @@ static const struct shape *read_shape(struct reader *reader, int depth) {
 
 const struct shape *parse_shape_at(struct parse_context *context, size_t *at, size_t end,
                                    int depth) {
-    struct reader reader = reader_new(context, (struct span){*at, end});
+    struct reader reader = reader_new(context, (struct span){(uint32_t)*at, (uint32_t)end});
     const struct shape *shape = read_shape(&reader, depth);
     *at = (size_t)(reader.p - context->source);
     return shape;

@@ -57,7 +57,7 @@ static void test_cut_off(void **state) {
     rejects("ENTRY e { /* ", 1, 11);
     rejects("HloModule e,c=\"\"(/*", 1, 15);
     rejects("ENTRY e { ROOT r = f32[] constant({{{{", 1, 34);
-    rejects("ENTRY e { ROOT r = f32[] parameter(0), metadata={op_name=\"x }", 1, 49);
+    rejects("ENTRY e { ROOT r = f32[] parameter(0), metadata={op_name=\"x }", 1, 58);
 }
 
 int main(void) {

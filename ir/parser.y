@@ -17,10 +17,11 @@
     struct raw_attr attr;
     struct raw_call call;
     const struct shape *shape;
+    struct typed_name typed;
+    const struct hlo_metadata *metadata;
+    struct instr_head head;
     struct pending *pending;
     struct operand operand;
-    struct hlo_computation *computation;
-    bool flag;
     struct shape_items *items;
 }
 
@@ -43,17 +44,6 @@ struct shape_items {
     int count, capacity;
     const struct shape **items;
 };
-
-static struct pending *new_pending(struct parse_context *context) {
-    return arena_alloc(context->module->arena, sizeof(struct pending));
-}
-
-static void add_call(struct parse_context *context, struct pending *pending,
-                     struct raw_call call) {
-    pending->calls = arena_grow(context->module->arena, pending->calls, &pending->call_capacity,
-                                pending->ncalls + 1, sizeof *pending->calls);
-    pending->calls[pending->ncalls++] = call;
-}
 
 static void add_computation(struct parse_context *context, struct raw_call *call,
                             struct hlo_computation *computation) {
@@ -85,28 +75,42 @@ static const struct shape *finish_tuple(struct parse_context *context, enum elem
 }
 }
 
+%token START_MODULE "a module" START_INSTRUCTION "an instruction"
 %token <span> NAME "name" INT "number" CONSTANT "constant" HLO_MODULE "HloModule"
 %token <span> ENTRY "ENTRY" ROOT "ROOT" STACK_TABLE "stack table"
 %token <shape> SHAPE "shape"
+%token <typed> TYPED "shape and name"
+%token <span> HEAD "name ="
+%token <pending> OPERATION "operation"
+%token <metadata> METADATA "metadata"
 %token <attr> ATTR "attribute"
 %token <call> CALLED "attribute that names a computation"
 %token <call> CALLED_INLINE "attribute with a computation in place"
 %token <call> CALLED_LIST "attribute that lists computations"
 %token BUFFER "b(" ARROW "->"
 
-%type <span> name
 %type <shape> shape
 %type <items> shapes shapes_opt
-%type <pending> head operands operands_opt operation whole nested nested_whole computation_attrs
+%type <head> head
+%type <pending> operands operands_opt operation typed_operation whole nested computation_attrs
 %type <operand> operand
 %type <call> called names names_opt
 %expect 0
 
 %%
 
-program: module_line parts | parts ;
+program: START_MODULE module_line parts
+    | START_MODULE parts
+    | START_INSTRUCTION { parse_begin_computation(context, @1, true, false); } single
+          { parse_end_computation(context, NULL); }
+    ;
 
-module_line: HLO_MODULE name colon_opt { parse_start_module(context, $2); } module_attrs ;
+single: instr
+    | whole { parse_finish_instr(context, $1); }
+    | error { YYABORT; }
+    ;
+
+module_line: HLO_MODULE NAME colon_opt { parse_start_module(context, $2); } module_attrs ;
 
 module_attrs: %empty | module_attrs ATTR { parse_module_attr(context, &$2); }
     | module_attrs ','
@@ -125,18 +129,15 @@ part: computation
     ;
 
 computation:
-      name { parse_begin_computation(context, $1, false, true); }
-          signature_opt '{' instrs '}' computation_attrs
-          { parse_end_computation(context, $7->attrs, $7->nattrs); }
-    | ENTRY name { parse_begin_computation(context, $2, true, true); }
-          signature_opt '{' instrs '}' computation_attrs
-          { parse_end_computation(context, $8->attrs, $8->nattrs); }
+      NAME { parse_begin_computation(context, $1, false, true); }
+          signature_opt '{' instrs '}' computation_attrs { parse_end_computation(context, $7); }
+    | ENTRY NAME { parse_begin_computation(context, $2, true, true); }
+          signature_opt '{' instrs '}' computation_attrs { parse_end_computation(context, $8); }
     | ENTRY '{' { parse_begin_computation(context, $1, true, false); }
-          instrs '}' computation_attrs
-          { parse_end_computation(context, $6->attrs, $6->nattrs); }
+          instrs '}' computation_attrs { parse_end_computation(context, $6); }
     ;
 
-computation_attrs: %empty { $$ = new_pending(context); }
+computation_attrs: %empty { $$ = parse_new_pending(context, @$); }
     | computation_attrs ATTR { parse_add_attr(context, $1, $2); $$ = $1; }
     ;
 
@@ -144,17 +145,11 @@ signature_opt: %empty | '(' signature_items_opt ')' ARROW shape ;
 signature_items_opt: %empty | signature_items | signature_items ',' ;
 signature_items: signature_item | signature_items ',' signature_item ;
 signature_item: signature_name colon_opt shape ;
-signature_name: name | ROOT | ENTRY | HLO_MODULE ;
+signature_name: NAME | ROOT | ENTRY | HLO_MODULE ;
 colon_opt: %empty | ':' ;
 
 instrs: %empty
-    | instrs head whole {
-        $3->name = $2->name;
-        $3->has_name = true;
-        $3->is_root = $2->is_root;
-        $3->shape = $2->shape;
-        parse_finish_instr(context, $3);
-    }
+    | instrs instr
     | instrs error {
         if (yychar == HLO_YYEOF) YYABORT;
         yyclearin;
@@ -163,58 +158,73 @@ instrs: %empty
     }
     ;
 
-head: name colon_opt '=' { $$ = new_pending(context); $$->name = $1; }
-    | ROOT name colon_opt '=' {
-        $$ = new_pending(context);
-        $$->name = $2;
-        $$->is_root = true;
-    }
-    | head shape {
-        $1->shape = $2;
-        $$ = $1;
+instr: head whole {
+        $2->name = $1.name;
+        $2->has_name = true;
+        $2->is_root = $1.is_root;
+        parse_finish_instr(context, $2);
     }
     ;
 
-operation: name '(' operands_opt ')' { $$ = $3; $$->opcode = $1; }
+head: HEAD { $$ = (struct instr_head){$1, false}; }
+    | ROOT HEAD { $$ = (struct instr_head){$2, true}; }
+    | NAME '=' { $$ = (struct instr_head){$1, false}; }
+    | NAME ':' '=' { $$ = (struct instr_head){$1, false}; }
+    | ROOT NAME colon_opt '=' { $$ = (struct instr_head){$2, true}; }
+    ;
+
+operation: OPERATION
+    | NAME '(' operands_opt ')' { $$ = $3; $$->opcode = $1; }
+    | TYPED '(' operands_opt ')' {
+        $$ = $3;
+        $$->opcode = $1.name;
+        $$->shape = $1.shape;
+    }
     | CONSTANT {
-        $$ = new_pending(context);
-        $$->opcode = (struct span){@1.begin, @1.begin + 8};
+        $$ = parse_new_pending(context, (struct span){@1.begin, @1.begin + 8});
         $$->has_literal = true;
         $$->literal = $1;
     }
     ;
 
-operands_opt: %empty { $$ = new_pending(context); } | operands | operands ',' ;
+typed_operation: operation
+    | shape operation { $$ = $2; parse_set_shape(context, $$, $1, @1); }
+    ;
 
-operands: operand { $$ = new_pending(context); parse_add_operand(context, $$, $1); }
+operands_opt: %empty { $$ = parse_new_pending(context, @$); } | operands | operands ',' ;
+
+operands: operand { $$ = parse_new_pending(context, @$); parse_add_operand(context, $$, $1); }
     | operands ',' operand { $$ = $1; parse_add_operand(context, $$, $3); }
     | INT {
         struct reader reader = reader_new(context, $1);
-        $$ = new_pending(context);
+        $$ = parse_new_pending(context, @$);
         $$->has_number = true;
         $$->number = reader_int(&reader);
     }
     ;
 
-operand: name colon_opt { $$ = parse_name_operand(context, $1, NULL); }
-    | shape name colon_opt { $$ = parse_name_operand(context, $2, $1); }
+operand: NAME { $$ = (struct operand){NULL, $1, NULL}; }
+    | NAME ':' { $$ = (struct operand){NULL, $1, NULL}; }
+    | TYPED { $$ = (struct operand){NULL, $1.name, $1.shape}; }
+    | TYPED ':' { $$ = (struct operand){NULL, $1.name, $1.shape}; }
+    | shape NAME colon_opt { $$ = (struct operand){NULL, $2, $1}; }
     | nested { $$ = (struct operand){parse_finish_instr(context, $1), @1, NULL}; }
     ;
 
-nested: nested_whole | shape nested_whole { $$ = $2; $$->shape = $1; } ;
-
-nested_whole: operation
-    | nested_whole ATTR { $$ = $1; parse_add_attr(context, $$, $2); }
-    | nested_whole called { $$ = $1; add_call(context, $$, $2); }
+nested: typed_operation
+    | nested ATTR { $$ = $1; parse_add_attr(context, $$, $2); }
+    | nested METADATA { $$ = $1; $$->metadata = $2; }
+    | nested called { $$ = $1; parse_add_call(context, $$, $2); }
     ;
 
-whole: operation
+whole: typed_operation
     | whole ATTR { $$ = $1; parse_add_attr(context, $$, $2); }
-    | whole called { $$ = $1; add_call(context, $$, $2); }
+    | whole METADATA { $$ = $1; $$->metadata = $2; }
+    | whole called { $$ = $1; parse_add_call(context, $$, $2); }
     | whole ','
     ;
 
-called: CALLED name {
+called: CALLED NAME {
         $$ = $1;
         add_computation(context, &$$, parse_find_computation(context, $2));
     }
@@ -226,7 +236,7 @@ called: CALLED name {
     | CALLED_INLINE '{' { parse_begin_computation(context, $1.where, false, false); }
           instrs '}' {
         struct hlo_computation *inner = context->computation;
-        parse_end_computation(context, NULL, 0);
+        parse_end_computation(context, NULL);
         $$ = $1;
         add_computation(context, &$$, inner);
     }
@@ -234,17 +244,15 @@ called: CALLED name {
 
 names_opt: %empty { $$ = (struct raw_call){.count = 0}; } | names | names ',' ;
 
-names: name {
+names: NAME {
         $$ = (struct raw_call){.count = 0};
         add_computation(context, &$$, parse_find_computation(context, $1));
     }
-    | names ',' name {
+    | names ',' NAME {
         $$ = $1;
         add_computation(context, &$$, parse_find_computation(context, $3));
     }
     ;
-
-name: NAME ;
 
 shape: SHAPE
     | '(' shapes_opt ')' { $$ = finish_tuple(context, TYPE_TUPLE, $2, @$); }
