@@ -119,6 +119,17 @@ static LLVMTargetMachineRef machine_new(const struct cpu_options *options, struc
     return machine;
 }
 
+/* Kernels are loops over code that is already simple: what they need is registers for variables,
+ * invariants out of loops, and vectors. */
+static const char *const pipelines[] = {
+    "function(sroa)",
+    "function(sroa,early-cse)",
+    "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,loop-mssa(licm),loop-"
+    "vectorize,"
+    "instcombine<no-verify-fixpoint>,loop-mssa(licm),simplifycfg)",
+    "default<O3>",
+};
+
 static bool optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, int level,
                      struct diag *diag) {
     char *why = NULL;
@@ -128,8 +139,7 @@ static bool optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, int lev
         return false;
     }
     LLVMDisposeMessage(why);
-    char passes[] = "default<O2>";
-    passes[9] = (char)('0' + (level < 0 ? 0 : level > 3 ? 3 : level));
+    const char *passes = pipelines[level < 0 ? 0 : level > 3 ? 3 : level];
     LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
     LLVMErrorRef error = LLVMRunPasses(module, passes, machine, options);
     LLVMDisposePassBuilderOptions(options);

@@ -100,6 +100,8 @@ LLVMValueRef gen_slot(struct cpu_gen *g, enum element_type type);
 LLVMValueRef gen_alloca(struct cpu_gen *g, LLVMTypeRef type, int64_t count);
 /* What is reached through one of the pointers is not reached through another. */
 void gen_declare_disjoint(struct cpu_gen *g, int count, const LLVMValueRef *pointers);
+/* The pointer `part` reaches nothing but what `whole`, one of such pointers, does. */
+void gen_part_of(struct cpu_gen *g, LLVMValueRef part, LLVMValueRef whole);
 /* Read-only memory with leaf `leaf` of a constant. */
 LLVMValueRef gen_constant(struct cpu_gen *g, const struct hlo_instr *instr, int leaf);
 /* Says where an instruction's leaves are (pointers), or what its element at an index is. */

@@ -5,6 +5,9 @@
 
 #include "ir/print_internal.h"
 
+/* Each pointer names all others as disjoint from it: quadratic, so bounded. */
+enum { MOST_DISJOINT = 100 };
+
 /* ---- what a kernel computes, as text ---- */
 
 static void describe_computation(FILE *out, const struct hlo_computation *computation, int depth);
@@ -94,7 +97,11 @@ static void emit_with(struct cpu_gen *g, const struct kernel_call *call,
                            .end = end};
     scope_push(&g->seen);
     uint64_t outer = gen_frame_enter(g);
-    gen_declare_disjoint(g, call->nbuffers, buffers);
+    LLVMValueRef *pointers = arena_array(g->arena, (size_t)call->nbuffers + 1, sizeof *pointers);
+    for (int i = 0; i < call->nbuffers; i++)
+        pointers[i] = buffers[i];
+    pointers[call->nbuffers] = scratch;
+    if (call->nbuffers < MOST_DISJOINT) gen_declare_disjoint(g, call->nbuffers + 1, pointers);
     call->lowering->emit(g, &k);
     gen_frame_leave(g, outer);
     scope_pop(&g->seen);

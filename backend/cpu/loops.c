@@ -185,6 +185,13 @@ void gen_declare_disjoint(struct cpu_gen *g, int count, const LLVMValueRef *poin
     }
 }
 
+void gen_part_of(struct cpu_gen *g, LLVMValueRef part, LLVMValueRef whole) {
+    uint64_t key[2] = {KEY_ACCESS, (uintptr_t)whole};
+    void *access = scope_find(&g->seen, key, 2);
+    key[1] = (uintptr_t)part;
+    if (access && part != whole) scope_add(&g->seen, key, 2, access);
+}
+
 static void mark_access(struct cpu_gen *g, LLVMValueRef base, LLVMValueRef instruction) {
     uint64_t key[2] = {KEY_ACCESS, (uintptr_t)base};
     const struct access *access = scope_find(&g->seen, key, 2);

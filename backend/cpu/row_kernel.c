@@ -126,7 +126,9 @@ static void compute_row_values(struct rows *r, int stage, LLVMValueRef row) {
 /* ---- rows ---- */
 
 static LLVMValueRef scratch_of(struct rows *r, const struct row_step *step) {
-    return gen_offset(r->g, r->k->scratch, step->offset);
+    LLVMValueRef pointer = gen_offset(r->g, r->k->scratch, step->offset);
+    gen_part_of(r->g, pointer, r->k->scratch);
+    return pointer;
 }
 
 /* In the loop along the row that `loop` numbers: values kept by earlier loops are loaded, those

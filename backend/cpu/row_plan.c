@@ -59,7 +59,8 @@ static bool find_stages(struct row_plan *plan) {
             if (cost < 1000) cost += from->cost;
         }
         step->stage = stage + (step->instr->opcode == OP_REDUCE);
-        step->cost = reads_memory_only(step->instr) ? 0 : cost + own_cost(step->instr);
+        bool row = plan->info && fusion_level_of(plan->info, step->instr) == FUSION_LEVEL_ROW;
+        step->cost = row || reads_memory_only(step->instr) ? 0 : cost + own_cost(step->instr);
         if (step->stage > plan->nstages) plan->nstages = step->stage;
     }
     return plan->nstages <= ROW_MOST_STAGES;
