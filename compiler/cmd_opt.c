@@ -13,30 +13,35 @@ static const char usage[] =
     "  --dump-dir=DIR           the module before, and after each pass that changed it\n"
     "  --print-after=PASS|all, --print-before=PASS|all    to standard error\n"
     "  --verify                 verify after each pass\n"
-    "  --short                  no metadata, large constants elided\n"
-    "  --no-percent, --no-operand-shapes, --no-metadata, --no-layouts, --no-backend-config\n"
-    "  --max-constant=N         print {...} for constants of more elements\n"
+    "How it is printed (default: with %, metadata, layouts and configurations, constants whole):\n"
+    "  --short                  names alone, no metadata, constants of over 16 elements as {...}\n"
+    "  --[no-]percent           % before names\n"
+    "  --[no-]operand-shapes    add(f32[2]{0} %a, f32[2]{0} %b)\n"
+    "  --[no-]metadata          metadata={...} and the tables of source places\n"
+    "  --[no-]layouts           {1,0} after shapes\n"
+    "  --[no-]backend-config    backend_config=...\n"
+    "  --large-constants        constants whole, as after --short\n"
+    "  --max-constant=N         {...} for constants of more than N elements\n"
     "  --elided-constants=keep|zero|random    what stands for {...} in the input (keep)\n";
 
-enum {
-    OPT_SHORT = OPT_OWN,
-    OPT_NO_PERCENT,
-    OPT_NO_OPERANDS,
-    OPT_NO_METADATA,
-    OPT_NO_LAYOUTS,
-    OPT_NO_CONFIG,
-    OPT_MAX_CONSTANT
-};
+enum { OPT_SHORT = OPT_OWN, OPT_LARGE_CONSTANTS, OPT_MAX_CONSTANT, OPT_TOGGLE };
+
+/* Each with two codes: OPT_TOGGLE + 2 * i, and the same + 1 for --no-NAME. */
+enum { PERCENT, OPERAND_SHAPES, METADATA, LAYOUTS, BACKEND_CONFIG };
+#define TOGGLE(name, which)                                                                        \
+    {name, no_argument, NULL, OPT_TOGGLE + 2 * (which)},                                           \
+        {"no-" name, no_argument, NULL, OPT_TOGGLE + 2 * (which) + 1}
 
 static const struct option options[] = {COMMON_PASS_OPTIONS,
                                         COMMON_ELIDED_OPTION,
                                         COMMON_HELP_OPTION,
+                                        TOGGLE("percent", PERCENT),
+                                        TOGGLE("operand-shapes", OPERAND_SHAPES),
+                                        TOGGLE("metadata", METADATA),
+                                        TOGGLE("layouts", LAYOUTS),
+                                        TOGGLE("backend-config", BACKEND_CONFIG),
                                         {"short", no_argument, NULL, OPT_SHORT},
-                                        {"no-percent", no_argument, NULL, OPT_NO_PERCENT},
-                                        {"no-operand-shapes", no_argument, NULL, OPT_NO_OPERANDS},
-                                        {"no-metadata", no_argument, NULL, OPT_NO_METADATA},
-                                        {"no-layouts", no_argument, NULL, OPT_NO_LAYOUTS},
-                                        {"no-backend-config", no_argument, NULL, OPT_NO_CONFIG},
+                                        {"large-constants", no_argument, NULL, OPT_LARGE_CONSTANTS},
                                         {"max-constant", required_argument, NULL, OPT_MAX_CONSTANT},
                                         {0}};
 
@@ -46,15 +51,25 @@ struct opt_options {
     const char *output;
 };
 
+static bool *toggled(struct print_options *print, int which) {
+    switch (which) {
+    case PERCENT: return &print->percent;
+    case OPERAND_SHAPES: return &print->operand_shapes;
+    case METADATA: return &print->metadata;
+    case LAYOUTS: return &print->layouts;
+    default: return &print->backend_config;
+    }
+}
+
 static int read_option(struct opt_options *o, int code) {
+    if (code >= OPT_TOGGLE) {
+        *toggled(&o->print, (code - OPT_TOGGLE) / 2) = (code - OPT_TOGGLE) % 2 == 0;
+        return -1;
+    }
     switch (code) {
     case 'o': o->output = optarg; return -1;
     case OPT_SHORT: o->print = print_options_short(); return -1;
-    case OPT_NO_PERCENT: o->print.percent = false; return -1;
-    case OPT_NO_OPERANDS: o->print.operand_shapes = false; return -1;
-    case OPT_NO_METADATA: o->print.metadata = false; return -1;
-    case OPT_NO_LAYOUTS: o->print.layouts = false; return -1;
-    case OPT_NO_CONFIG: o->print.backend_config = false; return -1;
+    case OPT_LARGE_CONSTANTS: o->print.max_constant = -1; return -1;
     case OPT_MAX_CONSTANT:
         if (parse_number(optarg, -1, INT64_MAX, &o->print.max_constant)) return -1;
         return usage_error("--max-constant takes a number of elements, not '%s'", optarg);

@@ -24,8 +24,22 @@ void shape_print(FILE *out, const struct shape *shape, bool layouts) {
     arena_free(arena);
 }
 
+/* Whether the name is read as one without its %: no word of XLA's grammar, no type, no number. */
+static bool stands_bare(const char *name) {
+    static const char *const words[] = {
+        "ENTRY",      "FileLocations", "FileNames", "FunctionNames", "HloModule",
+        "ROOT",       "StackFrames",   "false",     "inf",           "last_tile_dim_replicate",
+        "manual",     "maximal",       "nan",       "replicated",    "shard_as",
+        "shard_like", "true",          "unknown",   "unreduced"};
+    if (name[0] >= '0' && name[0] <= '9') return false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(name, words[i]) == 0) return false;
+    enum element_type type = element_type_from_name(name, strlen(name));
+    return type == TYPE_INVALID || type == TYPE_TUPLE || type == TYPE_BUFFER;
+}
+
 static void print_name(FILE *out, const char *name, const struct print_options *options) {
-    if (options->percent) putc_unlocked('%', out);
+    if (options->percent || !stands_bare(name)) putc_unlocked('%', out);
     fputs(name, out);
 }
 
