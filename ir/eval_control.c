@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/custom_call.h"
 #include "ir/eval_internal.h"
 #include "ir/eval_linalg.h"
 
@@ -122,18 +123,6 @@ struct literal *eval_copy_done(struct eval *e, const struct hlo_instr *instr,
 
 /* ---- custom calls ---- */
 
-/* Annotations: what they say matters to partitioners and memory planners only. */
-static bool is_annotation(const char *target) {
-    static const char *const names[] = {
-        "Sharding",   "SPMDFullToShardShape", "SPMDShardToFullShape",      "LayoutConstraint",
-        "MoveToHost", "MoveToDevice",         "annotate_device_placement", "InspectSharding",
-    };
-
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(target, names[i]) == 0) return true;
-    return strncmp(target, "xla.sdy.", 8) == 0;
-}
-
 struct literal *eval_custom_call(struct eval *e, const struct hlo_instr *instr,
                                  struct literal **ops) {
     const char *target = instr_text(instr, ATTR_CUSTOM_CALL_TARGET);
@@ -142,7 +131,7 @@ struct literal *eval_custom_call(struct eval *e, const struct hlo_instr *instr,
 
     if (!target) return eval_error(e, instr, "no custom_call_target");
     if (strcmp(target, "TopK") == 0 && instr->noperands == 1) return eval_topk(e, instr, ops);
-    if (is_annotation(target) && instr->noperands >= 1 &&
+    if (custom_call_is_annotation(target) && instr->noperands >= 1 &&
         instr->noperands == (shape_is_tuple(instr->shape) ? instr->shape->ntuple : 1)) {
         if (!shape_is_tuple(instr->shape) || shape_is_tuple(instr->operands[0]->shape))
             return shape_compatible(ops[0]->shape, instr->shape)

@@ -5,16 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/custom_call.h"
 #include "ir/eval_linalg.h"
-
-/* A letter from the configuration, {uplo = 76 : ui8}. */
-static int letter(const struct hlo_instr *instr, const char *key, int otherwise) {
-    const char *text = instr_text(instr, ATTR_BACKEND_CONFIG);
-    const char *at = text ? strstr(text, key) : NULL;
-
-    at = at ? strchr(at, '=') : NULL;
-    return at ? atoi(at + 1) : otherwise;
-}
 
 static int64_t last_dim(const struct shape *shape, int from_end) {
     return shape->rank >= from_end ? shape->dims[shape->rank - from_end] : 0;
@@ -37,7 +29,7 @@ static bool results_fit(const struct hlo_instr *instr, const struct literal *a, 
 static struct literal *potrf(struct eval *e, const struct hlo_instr *instr, struct literal **ops,
                              double complex *a, int64_t matrices) {
     int64_t n = last_dim(ops[0]->shape, 1), one[] = {1};
-    bool lower = letter(instr, "uplo", 'L') == 'L';
+    bool lower = custom_call_letter(instr, "uplo", 'L') == 'L';
     struct literal *result;
 
     if (n != last_dim(ops[0]->shape, 2) || !results_fit(instr, ops[0], 2, matrices, one))
@@ -250,7 +242,7 @@ static void jacobi(double complex *a, double complex *v, int64_t n) {
 static struct literal *syevd(struct eval *e, const struct hlo_instr *instr, struct literal **ops,
                              double complex *a, int64_t matrices) {
     int64_t n = last_dim(ops[0]->shape, 1), per[] = {n, 1};
-    bool lower = letter(instr, "uplo", 'L') == 'L';
+    bool lower = custom_call_letter(instr, "uplo", 'L') == 'L';
     struct literal *result = NULL;
     double complex *v;
 
@@ -448,11 +440,11 @@ static struct literal *gesdd(struct eval *e, const struct hlo_instr *instr, stru
 }
 
 static struct literal *trsm(struct eval *e, const struct hlo_instr *instr, struct literal **ops) {
-    int how = letter(instr, "trans_x", 'N');
+    int how = custom_call_letter(instr, "trans_x", 'N');
     struct solve_options options = {
-        .left = letter(instr, "side", 'L') == 'L',
-        .lower = letter(instr, "uplo", 'L') == 'L',
-        .unit = letter(instr, "diag", 'N') == 'U',
+        .left = custom_call_letter(instr, "side", 'L') == 'L',
+        .lower = custom_call_letter(instr, "uplo", 'L') == 'L',
+        .unit = custom_call_letter(instr, "diag", 'N') == 'U',
         .transpose = how != 'N',
         .conjugate = how == 'C',
     };

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/custom_call.h"
 #include "ir/eval_internal.h"
 
 /* Orders positions of one row; *good turns false where a comparison failed. */
@@ -164,17 +165,6 @@ static int64_t order_key(enum element_type type, const union scalar *x) {
     return bits ^ (int64_t)((uint64_t)(bits >> 63) >> 1);
 }
 
-static bool top_is_largest(const struct hlo_instr *instr) {
-    const char *config = instr_text(instr, ATTR_BACKEND_CONFIG);
-
-    if (instr->opcode == OP_CUSTOM_CALL && config) {
-        const char *word = strstr(config, "largest");
-
-        return !word || !strstr(word, "false");
-    }
-    return instr_bool(instr, ATTR_LARGEST, true);
-}
-
 static bool top_rows(struct eval *e, const struct hlo_instr *instr, const struct literal *in,
                      struct literal *values, struct literal *indices) {
     const struct shape *shape = in->shape;
@@ -182,7 +172,7 @@ static bool top_rows(struct eval *e, const struct hlo_instr *instr, const struct
     int64_t rows = n ? shape->count / n : 0;
     int size = element_type_size(shape->type);
     int64_t *memory = eval_scratch(e, instr, 3 * n, sizeof *memory);
-    struct top top = {memory, top_is_largest(instr)};
+    struct top top = {memory, topk_is_largest(instr)};
     union scalar x;
 
     for (int64_t r = 0; memory && r < rows; r++) {

@@ -40,9 +40,7 @@ bool instr_is_composed(const struct hlo_instr *instr) {
     case OP_COPY:
     case OP_MAP: return true;
     case OP_BITCAST: return is_reshape(instr);
-    case OP_BITCAST_CONVERT:
-        return element_type_size(instr->shape->type) ==
-               element_type_size(instr->operands[0]->shape->type);
+    case OP_BITCAST_CONVERT: return shape_same_dims(instr->shape, instr->operands[0]->shape);
     default: return false;
     }
 }

@@ -1,7 +1,7 @@
 /* One element of an instruction's result, from its operands' elements. */
-#include "backend/cpu/gen.h"
-
 #include <string.h>
+
+#include "backend/cpu/lowering.h"
 
 enum { KEY_ELEMENT = 5, KEY_DELEGATE = 6, MOST_DEPTH = 600 };
 
@@ -330,9 +330,7 @@ static LLVMValueRef compute(struct cpu_gen *g, const struct hlo_instr *instr, in
     case OP_ADD_DEPENDENCY: return gen_leaf_element(g, instr->operands[0], leaf, index);
     case OP_BITCAST:
     case OP_RESHAPE: return reshaped(g, instr, index);
-    case OP_BITCAST_CONVERT:
-        return cpu_emit_bitcast(&g->b, gen_element(g, instr->operands[0], index),
-                                instr->operands[0]->shape->type, instr->shape->type);
+    case OP_BITCAST_CONVERT: return gen_bitcast_convert(g, instr, index);
     case OP_BROADCAST:
     case OP_REVERSE:
     case OP_SLICE:

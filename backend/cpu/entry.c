@@ -138,7 +138,8 @@ static void run_kernel(struct entry *e, const struct hlo_instr *instr) {
     for (int i = 0; i < call.nbuffers; i++)
         pointers[i] = pointer_of(e, buffers[i]);
     int64_t work = cpu_work_of(instr);
-    if (call.lowering->in_entry || (instr->opcode != OP_FUSION && work <= INLINE_WORK)) {
+    bool small = instr->opcode != OP_FUSION && work <= INLINE_WORK && !call.lowering->scratch;
+    if (call.lowering->in_entry || small) {
         kernel_emit_inline(e->g, &call, pointers);
         return;
     }

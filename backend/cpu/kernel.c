@@ -29,7 +29,7 @@ static bool changes_code(const struct hlo_instr *instr, enum attr_key key) {
 }
 
 static void describe_instr(FILE *out, const struct hlo_instr *instr, int depth) {
-    struct print_options options = print_options_short();
+    struct print_options options = print_options_full();
     fprintf(out, "%d %p", (int)instr->opcode, (const void *)instr->shape->plain);
     if (instr->opcode == OP_PARAMETER) fprintf(out, " %lld", (long long)instr->parameter);
     for (int i = 0; i < instr->nattrs; i++)

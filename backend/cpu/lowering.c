@@ -1,6 +1,7 @@
 /* Which code an instruction gets, and what has none. */
 #include "backend/cpu/lowering.h"
 
+#include "backend/cpu/library.h"
 #include "passes/fusion_shape.h"
 
 static const char no_code[] = "the CPU target has no code for this operation";
@@ -23,8 +24,6 @@ bool gen_is_elemental(const struct hlo_instr *instr, const char **why) {
     if (opcode_info(instr->opcode)->flags & OP_FLAG_ELEMENTWISE) return true;
     switch (instr->opcode) {
     case OP_BITCAST_CONVERT:
-        return element_type_size(instr->shape->type) ==
-               element_type_size(instr->operands[0]->shape->type);
     case OP_CONSTANT:
     case OP_PARAMETER:
     case OP_TUPLE:
@@ -107,6 +106,9 @@ static bool is_loop(const struct hlo_instr *instr) {
 
 /* The first that matches counts. */
 static const struct cpu_lowering lowerings[] = {
+    {"library", library_match, library_units, library_scratch, library_emit, false},
+    {"select and scatter", select_scatter_match, select_scatter_units, NULL, select_scatter_emit,
+     false},
     {"scatter", is_scatter, NULL, NULL, scatter_emit, false},
     {"update", is_update, NULL, NULL, update_kernel_emit, false},
     {"rows", is_rows, row_kernel_units, row_kernel_scratch, row_kernel_emit, false},
@@ -156,8 +158,25 @@ static int64_t own_work(const struct hlo_instr *instr) {
     case OP_SINE:
     case OP_COSINE: return saturating(count, 12);
     case OP_POWER: return saturating(count, 30);
-    case OP_REDUCE:
-    case OP_SORT: return elements_of(instr->operands[0]->shape);
+    case OP_REDUCE: return elements_of(instr->operands[0]->shape);
+    case OP_SORT:
+    case OP_TOPK:
+    case OP_FFT: return saturating(elements_of(instr->operands[0]->shape), 20);
+    case OP_RNG_BIT_GENERATOR: return saturating(count, 20);
+    case OP_CHOLESKY:
+    case OP_TRIANGULAR_SOLVE:
+    case OP_CUSTOM_CALL: { /* matrices: their elements times their sides */
+        const struct shape *matrix = instr->noperands ? instr->operands[0]->shape : instr->shape;
+        int64_t side = matrix->rank ? matrix->dims[matrix->rank - 1] : 1;
+        return saturating(count, side);
+    }
+    case OP_SELECT_AND_SCATTER: {
+        const struct window *window = instr_window(instr);
+        count = elements_of(instr->operands[1]->shape);
+        for (int d = 0; window && d < window->count; d++)
+            count = saturating(count, window->v[d].size);
+        return saturating(count, 4);
+    }
     case OP_REDUCE_WINDOW: {
         const struct window *window = instr_window(instr);
         for (int d = 0; window && d < window->count; d++)

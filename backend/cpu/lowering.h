@@ -22,4 +22,12 @@ void row_kernel_emit(struct cpu_gen *g, struct cpu_kernel *k);
 
 void scatter_emit(struct cpu_gen *g, struct cpu_kernel *k);
 
+bool select_scatter_match(const struct hlo_instr *instr);
+int64_t select_scatter_units(const struct hlo_instr *instr);
+void select_scatter_emit(struct cpu_gen *g, struct cpu_kernel *k);
+
+/* An element of a bitcast-convert between any two types. */
+LLVMValueRef gen_bitcast_convert(struct cpu_gen *g, const struct hlo_instr *instr,
+                                 const LLVMValueRef *index);
+
 #endif

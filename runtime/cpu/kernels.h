@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef void hlocc_rt_kernel(const int64_t *config, void *const *arrays, void *scratch,
+typedef void hlocc_rt_routine(const int64_t *config, void *const *arrays, void *scratch,
                              int64_t begin, int64_t end);
 
 static inline int64_t hlocc_rt_align(int64_t bytes) {
@@ -70,7 +70,7 @@ enum hlocc_rt_fft_config {
 
 /* Discrete Fourier transforms of any lengths, computed in double; inverse ones are divided by the
  * length. Arrays: result, operand. A unit is an element of the dimensions before the axes. */
-hlocc_rt_kernel hlocc_rt_fft;
+hlocc_rt_routine hlocc_rt_fft;
 int64_t hlocc_rt_fft_scratch(const int64_t *config);
 
 /* ---- linalg.c, eigen.c ---- */
@@ -96,22 +96,22 @@ enum hlocc_rt_linalg_config {
 
 /* The factor of a Hermitian matrix; the other triangle is zero. A matrix that is not positive
  * definite gives NaN everywhere. Arrays: factor, info where wanted, operand. */
-hlocc_rt_kernel hlocc_rt_cholesky;
+hlocc_rt_routine hlocc_rt_cholesky;
 /* Arrays: x, a, b; rows and columns are those of b. */
-hlocc_rt_kernel hlocc_rt_solve;
+hlocc_rt_routine hlocc_rt_solve;
 /* LU with row exchanges: arrays: factors, exchanges s32 (from 1), info s32 (number of the first
  * zero pivot, or 0), operand. */
-hlocc_rt_kernel hlocc_rt_getrf;
+hlocc_rt_routine hlocc_rt_getrf;
 /* QR by reflections: arrays: vectors and R, tau, operand. */
-hlocc_rt_kernel hlocc_rt_geqrf;
+hlocc_rt_routine hlocc_rt_geqrf;
 /* Q's first columns: arrays: Q, vectors, tau. */
-hlocc_rt_kernel hlocc_rt_orgqr;
+hlocc_rt_routine hlocc_rt_orgqr;
 /* Hermitian eigenproblem: arrays: vectors as columns, values ascending (real), info s32, operand.
  */
-hlocc_rt_kernel hlocc_rt_syevd;
+hlocc_rt_routine hlocc_rt_syevd;
 /* Singular values: arrays: a copy of the operand, values descending (real), u, v^H, info s32,
  * operand. */
-hlocc_rt_kernel hlocc_rt_gesdd;
+hlocc_rt_routine hlocc_rt_gesdd;
 int64_t hlocc_rt_cholesky_scratch(const int64_t *config);
 int64_t hlocc_rt_solve_scratch(const int64_t *config);
 int64_t hlocc_rt_getrf_scratch(const int64_t *config);
@@ -134,7 +134,7 @@ enum hlocc_rt_random_config {
 
 /* rng-bit-generator. Arrays: next state u64, bits, state u64. Units: elements (threefry), blocks of
  * 128 bits (philox). No scratch. */
-hlocc_rt_kernel hlocc_rt_threefry, hlocc_rt_philox;
+hlocc_rt_routine hlocc_rt_threefry, hlocc_rt_philox;
 
 enum hlocc_rt_rng_config {
     RNG_KIND, /* enum hlocc_rt_rng_kind */

@@ -51,7 +51,7 @@ static void make_hermitian(struct array *a, int64_t n, double more) {
         }
 }
 
-static void run(hlocc_rt_kernel *kernel, int64_t scratch_size(const int64_t *),
+static void run(hlocc_rt_routine *kernel, int64_t scratch_size(const int64_t *),
                 const int64_t *config, void *const *arrays) {
     int64_t bytes = scratch_size(config);
     void *scratch = aligned_alloc(64, (size_t)hlocc_rt_align(bytes ? bytes : 1));
