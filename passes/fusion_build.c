@@ -161,6 +161,25 @@ static void remove_members(struct fuser *fuser) {
     }
 }
 
+/* A reshape that is in no kernel is another name for its operand. */
+static bool rename_reshapes(struct fuser *fuser) {
+    bool changed = false;
+    FOR_EACH_INSTR(instr, fuser->computation) {
+        if (instr->opcode != OP_RESHAPE || shape_is_dynamic(instr->shape)) continue;
+        if (!shape_layout_is_default(instr->shape) ||
+            !shape_layout_is_default(instr->operands[0]->shape))
+            continue;
+        if (!pass_may_rewrite(fuser->context)) break;
+        struct hlo_instr *bitcast = instr_new(fuser->computation, instr, OP_BITCAST, instr->shape,
+                                              NULL, 1, instr->operands);
+        bitcast->metadata = instr->metadata;
+        instr_replace_uses(instr, bitcast);
+        instr_remove(instr);
+        changed = true;
+    }
+    return changed;
+}
+
 /* Operands first, else as before. mark: 0 new, 1 waiting for its operands, 2 placed. */
 struct order {
     struct arena *arena;
@@ -222,9 +241,10 @@ bool groups_build(struct fuser *fuser) {
     }
     for (int i = 0; i < fuser->ngroups; i++)
         if (fuser->groups[i]->built) build_fusion(fuser, fuser->groups[i]);
-    if (!changed) return false;
-    redirect(fuser);
-    remove_members(fuser);
-    sort_instructions(fuser);
-    return true;
+    if (changed) {
+        redirect(fuser);
+        remove_members(fuser);
+        sort_instructions(fuser);
+    }
+    return rename_reshapes(fuser) || changed;
 }

@@ -26,13 +26,14 @@ static void major_to_minor(const struct shape *shape, int64_t *dims) {
         dims[i] = shape_minor_to_major(shape, shape->rank - 1 - i);
 }
 
-static bool expand_bitcast(struct pass_context *context, struct hlo_instr *bitcast) {
+/* *done becomes false where one stays that counts on its layout. */
+static bool expand_bitcast(struct pass_context *context, struct hlo_instr *bitcast, bool *done) {
     struct shape_table *shapes = bitcast->parent->module->shapes;
     struct hlo_instr *operand = bitcast->operands[0];
     const struct shape *from = operand->shape, *to = bitcast->shape;
     if (!shape_is_array(from) || !shape_is_array(to) || from->bytes != to->bytes) return false;
     if (shape_layout_is_default(from) && shape_layout_is_default(to)) return false;
-    if (!pass_may_rewrite(context)) return false;
+    if (!pass_may_rewrite(context)) return *done = false;
     int64_t order[SHAPE_MAX_RANK], inverse[SHAPE_MAX_RANK], sizes[SHAPE_MAX_RANK];
     major_to_minor(from, order);
     struct hlo_instr *value = transposed(operand, bitcast, order);
@@ -50,19 +51,25 @@ static bool expand_bitcast(struct pass_context *context, struct hlo_instr *bitca
     return true;
 }
 
-bool layout_normalizer_run(struct pass_context *context, struct hlo_module *module) {
-    bool changed = false;
+static const struct shape *row_major(struct hlo_module *module, const struct shape *shape) {
+    return shape_with_default_layouts(module->shapes, shape->plain);
+}
+
+static bool any_other_layout(struct hlo_module *module) {
     FOR_EACH_COMPUTATION(computation, module)
     FOR_EACH_INSTR(instr, computation)
-    if (instr->opcode == OP_BITCAST) changed |= expand_bitcast(context, instr);
-    FOR_EACH_COMPUTATION(computation, module) {
-        FOR_EACH_INSTR(instr, computation) {
-            const struct shape *plain = shape_with_default_layouts(module->shapes, instr->shape);
-            if (plain == instr->shape) continue;
-            if (!pass_may_rewrite(context)) return changed;
-            instr->shape = plain;
-            changed = true;
-        }
-    }
-    return changed;
+    if (row_major(module, instr->shape) != instr->shape) return true;
+    return false;
+}
+
+/* The layouts change all at once: half of them would not go together. */
+bool layout_normalizer_run(struct pass_context *context, struct hlo_module *module) {
+    bool changed = false, done = true;
+    FOR_EACH_COMPUTATION(computation, module)
+    FOR_EACH_INSTR(instr, computation)
+    if (instr->opcode == OP_BITCAST) changed |= expand_bitcast(context, instr, &done);
+    if (!done || !any_other_layout(module) || !pass_may_rewrite(context)) return changed;
+    FOR_EACH_COMPUTATION(computation, module)
+    FOR_EACH_INSTR(instr, computation) instr->shape = row_major(module, instr->shape);
+    return true;
 }

@@ -16,17 +16,26 @@ static const struct pass_info pass_table[PASS_COUNT] = {
 /* ---- the pipelines ---- */
 
 /* What every target wants: the same values from fewer and cheaper instructions. */
+#define FOLD PASS_constant_folding, PASS_algebraic_simplifier
 #define SIMPLIFY                                                                                   \
-    PASS_call_inliner, PASS_tuple_simplifier, PASS_dce, PASS_cse, PASS_constant_folding,           \
-        PASS_algebraic_simplifier, PASS_constant_folding, PASS_algebraic_simplifier,               \
+    PASS_call_inliner, PASS_tuple_simplifier, PASS_dce, PASS_cse, FOLD, FOLD,                      \
         PASS_conditional_simplifier, PASS_call_inliner, PASS_tuple_simplifier, PASS_cse, PASS_dce
-
+/* Each loop has its body to itself first; what leaves a loop is then simplified where it is. */
+#define LOOPS                                                                                      \
+    PASS_flatten_call_graph, PASS_while_simplifier, PASS_while_invariant_motion,                   \
+        PASS_while_simplifier, PASS_tuple_simplifier, PASS_cse, FOLD, PASS_cse, PASS_dce
 /* What static memory needs, last. */
 #define MEMORY PASS_flatten_call_graph, PASS_copy_insertion, PASS_dce
 
-static const enum pass_id generic_pipeline[] = {SIMPLIFY};
-static const enum pass_id cpu_pipeline[] = {SIMPLIFY, PASS_fusion, MEMORY};
-static const enum pass_id tpu_pipeline[] = {SIMPLIFY, MEMORY};
+static const enum pass_id generic_pipeline[] = {SIMPLIFY, LOOPS};
+static const enum pass_id cpu_pipeline[] = {PASS_call_inliner,
+                                            PASS_fusion_inliner,
+                                            PASS_layout_normalizer,
+                                            SIMPLIFY,
+                                            LOOPS,
+                                            PASS_fusion,
+                                            MEMORY};
+static const enum pass_id tpu_pipeline[] = {SIMPLIFY, LOOPS, MEMORY};
 /* -O0: the least that the backends take. */
 static const enum pass_id plain_pipeline[] = {PASS_call_inliner, PASS_dce, MEMORY};
 
