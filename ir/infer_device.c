@@ -161,13 +161,16 @@ static const struct shape *scaled(struct hlo_instr *instr, struct diag *diag, bo
             else
                 fits = large % small == 0 && (!devices || large / small == devices);
         }
-        if (!fits)
-            return INFER_FAIL(instr, diag,
-                              "result %s given for operand %s, its shape with dimension %lld %s by "
-                              "%lld (0: any), the group size, expected",
-                              infer_text(instr, instr->shape), infer_text(instr, from),
-                              (long long)dims.v[0], divided ? "divided" : "multiplied",
+        if (fits) continue;
+        const char *by = "the size of a group";
+        if (devices)
+            by = arena_printf(instr->parent->module->arena, "%lld devices of a group",
                               (long long)devices);
+        return INFER_FAIL(instr, diag,
+                          "result %s given for operand %s, its shape with dimension %lld %s by %s "
+                          "expected",
+                          infer_text(instr, instr->shape), infer_text(instr, from),
+                          (long long)dims.v[0], divided ? "divided" : "multiplied", by);
     }
     return instr->shape;
 }
