@@ -189,6 +189,7 @@ bool cpu_compile(struct hlo_module *hlo, const struct cpu_options *options, enum
     if (!machine) return false;
     struct cpu_gen g = {.hlo = hlo, .arena = arena_new(), .diag = diag};
     g.threads = options->max_threads > 0 ? options->max_threads : cores_here();
+    cpu_target_read(machine, !options->mcpu || strcmp(options->mcpu, "native") == 0, &g.target);
     scope_table_init(&g.seen, g.arena);
     g.b.context = LLVMContextCreate();
     g.b.module = LLVMModuleCreateWithNameInContext(hlo->name, g.b.context);

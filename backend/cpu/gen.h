@@ -8,11 +8,13 @@
 
 #include "backend/cpu/math.h"
 #include "backend/cpu/scope_table.h"
+#include "backend/cpu/target_data.h"
 
 enum { GEN_MOST_LEAVES = 256 }; /* results and operands of one instruction that has code */
 
 struct cpu_gen {
     struct cpu_builder b;
+    struct cpu_target target;
     struct hlo_module *hlo;
     struct arena *arena;
     struct diag *diag;
@@ -43,6 +45,9 @@ struct cpu_lowering {
     int64_t (*scratch)(const struct hlo_instr *instr); /* bytes a thread, 64-aligned; NULL: none */
     void (*emit)(struct cpu_gen *g, struct cpu_kernel *k);
     bool in_entry; /* emitted in the entry function, where it may branch to g->fail */
+    /* Units and scratch where they depend on the target, in place of units and scratch; or NULL. */
+    void (*plan)(struct cpu_gen *g, const struct hlo_instr *instr, int64_t *units,
+                 int64_t *scratch);
 };
 
 /* NULL with the reason where there is no code for the instruction. */

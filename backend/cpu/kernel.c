@@ -204,6 +204,8 @@ const struct kernel *kernel_get(struct kernel_set *set, const struct kernel_call
         struct kernel *kernel = &set->kernels[*slot];
         *kernel = (struct kernel){.key = (const char *)key, .units = units_of(call)};
         if (call->lowering->scratch) kernel->scratch = call->lowering->scratch(call->instr);
+        if (call->lowering->plan)
+            call->lowering->plan(set->g, call->instr, &kernel->units, &kernel->scratch);
         LLVMValueRef function = emit_function(set->g, call);
         set->kernels[*slot].function = function;
     }

@@ -1,6 +1,7 @@
 /* Which code an instruction gets, and what has none. */
 #include "backend/cpu/lowering.h"
 
+#include "backend/cpu/dot.h"
 #include "backend/cpu/library.h"
 #include "passes/fusion_shape.h"
 
@@ -106,13 +107,14 @@ static bool is_loop(const struct hlo_instr *instr) {
 
 /* The first that matches counts. */
 static const struct cpu_lowering lowerings[] = {
-    {"library", library_match, library_units, library_scratch, library_emit, false},
+    {"library", library_match, library_units, library_scratch, library_emit, false, NULL},
     {"select and scatter", select_scatter_match, select_scatter_units, NULL, select_scatter_emit,
-     false},
-    {"scatter", is_scatter, NULL, NULL, scatter_emit, false},
-    {"update", is_update, NULL, NULL, update_kernel_emit, false},
-    {"rows", is_rows, row_kernel_units, row_kernel_scratch, row_kernel_emit, false},
-    {"loop", is_loop, loop_kernel_units, NULL, loop_kernel_emit, false},
+     false, NULL},
+    {"scatter", is_scatter, NULL, NULL, scatter_emit, false, NULL},
+    {"update", is_update, NULL, NULL, update_kernel_emit, false, NULL},
+    {"dot", dot_match, NULL, NULL, dot_emit, false, dot_plan},
+    {"rows", is_rows, row_kernel_units, row_kernel_scratch, row_kernel_emit, false, NULL},
+    {"loop", is_loop, loop_kernel_units, NULL, loop_kernel_emit, false, NULL},
 };
 
 const struct cpu_lowering *cpu_lowering_of(const struct hlo_instr *instr, const char **why) {

@@ -5,25 +5,6 @@
 #include "backend/cpu/matmul_internal.h"
 #include "backend/cpu/pack.h"
 
-/* What is known while a product is emitted. Offsets are in bytes. */
-struct product {
-    struct cpu_builder *b;
-    const struct cpu_target *target;
-    const struct product_plan *p;
-    const struct product_code *code;
-    struct matmul_tile tile;
-    int columns;                    /* of a tile */
-    int64_t size;                   /* of a sum */
-    int64_t a_size, b_size, c_size; /* of elements */
-    int64_t depth, n_blocks, m_blocks, k_blocks;
-    bool direct; /* whole tiles go from registers to C */
-    int64_t c_m, c_n;
-    LLVMValueRef b_pack, a_pack, sums, rows, cols, temp;
-    LLVMValueRef a_taps, b_taps, one_tap, a_table;
-    /* of the unit at hand */
-    LLVMValueRef batch, m0, n0, n_left, m_left, a, bb, c;
-};
-
 static int64_t stride_bytes(const struct product *q, const struct product_dim *dim,
                             enum product_operand operand) {
     int64_t size = operand == PRODUCT_A ? q->a_size : operand == PRODUCT_B ? q->b_size : q->c_size;
@@ -31,8 +12,8 @@ static int64_t stride_bytes(const struct product *q, const struct product_dim *d
 }
 
 /* Byte offset in an operand of place `at` of dims. */
-static LLVMValueRef offset_of(struct product *q, const struct product_dims *dims,
-                              enum product_operand operand, LLVMValueRef at) {
+LLVMValueRef product_offset(struct product *q, const struct product_dims *dims,
+                            enum product_operand operand, LLVMValueRef at) {
     struct cpu_builder *b = q->b;
     LLVMValueRef sum = ir_k(b, 0);
     for (int i = dims->count - 1; i >= 0; i--) {
@@ -76,7 +57,7 @@ static void fill_table(struct product *q, LLVMValueRef table, const struct produ
     struct cpu_builder *b = q->b;
     struct ir_loop loop = ir_loop_count(b, count, 1);
     LLVMValueRef at = ir_min(b, ir_add(b, start, loop.i), ir_k(b, most - 1));
-    ir_store(b, offset_of(q, dims, operand, at), ir_at(b, table, ir_mulk(b, loop.i, 8)), 8);
+    ir_store(b, product_offset(q, dims, operand, at), ir_at(b, table, ir_mulk(b, loop.i, 8)), 8);
     ir_loop_end_parallel(b, &loop, 0);
 }
 
@@ -213,17 +194,17 @@ static void pack_a_panels(struct product *q, const struct k_range *range, LLVMVa
 
 /* ---- finished tiles ---- */
 
-static void finish_element(struct product *q, LLVMValueRef from, LLVMValueRef add, LLVMValueRef m,
-                           LLVMValueRef n) {
+void product_finish_element(struct product *q, LLVMValueRef from, LLVMValueRef add, LLVMValueRef m,
+                            LLVMValueRef n) {
     struct cpu_builder *b = q->b;
     const struct product_plan *p = q->p;
     LLVMValueRef sum = ir_load(b, cpu_value_type(b, p->type), from, (int)q->size);
     if (q->code->finish) {
-        q->code->finish(q->code->data, sum, q->batch, m, n);
+        q->code->finish(q->code->data, sum, q->batch, p->swapped ? n : m, p->swapped ? m : n);
         return;
     }
-    LLVMValueRef to = ir_at(b, q->c, offset_of(q, &p->spec.m, PRODUCT_C, m));
-    to = ir_at(b, to, offset_of(q, &p->spec.n, PRODUCT_C, n));
+    LLVMValueRef to = ir_at(b, q->c, product_offset(q, &p->spec.m, PRODUCT_C, m));
+    to = ir_at(b, to, product_offset(q, &p->spec.n, PRODUCT_C, n));
     if (add) {
         LLVMValueRef old = ir_load(b, cpu_value_type(b, p->type), to, (int)q->size);
         LLVMValueRef total =
@@ -243,8 +224,8 @@ static void finish_block(struct product *q, LLVMValueRef from, int64_t row_bytes
     struct ir_loop inner = ir_loop_begin(b, ir_k(b, 0), by_rows ? columns : rows, 1, false);
     LLVMValueRef row = by_rows ? outer.i : inner.i, column = by_rows ? inner.i : outer.i;
     LLVMValueRef at = ir_add(b, ir_mulk(b, row, row_bytes), ir_mulk(b, column, q->size));
-    finish_element(q, ir_at(b, from, at), add, ir_add(b, ir_add(b, q->m0, i), row),
-                   ir_add(b, ir_add(b, q->n0, j), column));
+    product_finish_element(q, ir_at(b, from, at), add, ir_add(b, ir_add(b, q->m0, i), row),
+                           ir_add(b, ir_add(b, q->n0, j), column));
     ir_loop_end_parallel(b, &inner, by_rows ? q->tile.lanes : 0);
     ir_loop_end(b, &outer);
 }
@@ -414,7 +395,7 @@ static void emit_unit(struct product *q) {
     ir_loop_end(b, &blocks);
 }
 
-static void place_unit(struct product *q, LLVMValueRef unit, LLVMValueRef *m_block) {
+void product_place_unit(struct product *q, LLVMValueRef unit, LLVMValueRef *m_block) {
     struct cpu_builder *b = q->b;
     const struct product_plan *p = q->p;
     LLVMValueRef mb = ir_k(b, q->m_blocks), nb = ir_k(b, q->n_blocks);
@@ -428,9 +409,10 @@ static void place_unit(struct product *q, LLVMValueRef unit, LLVMValueRef *m_blo
         ir_min(b, LLVMBuildNSWSub(b->builder, ir_k(b, p->m), q->m0, ""), ir_k(b, p->m_block));
     q->n_left =
         ir_min(b, LLVMBuildNSWSub(b->builder, ir_k(b, p->n), q->n0, ""), ir_k(b, p->n_block));
-    q->a = ir_at(b, q->code->a, offset_of(q, &p->spec.batch, PRODUCT_A, q->batch));
-    q->bb = ir_at(b, q->code->b, offset_of(q, &p->spec.batch, PRODUCT_B, q->batch));
-    if (q->code->c) q->c = ir_at(b, q->code->c, offset_of(q, &p->spec.batch, PRODUCT_C, q->batch));
+    q->a = ir_at(b, q->code->a, product_offset(q, &p->spec.batch, PRODUCT_A, q->batch));
+    q->bb = ir_at(b, q->code->b, product_offset(q, &p->spec.batch, PRODUCT_B, q->batch));
+    if (q->code->c)
+        q->c = ir_at(b, q->code->c, product_offset(q, &p->spec.batch, PRODUCT_C, q->batch));
 }
 
 static struct k_range whole_k(struct product *q) {
@@ -443,7 +425,7 @@ static void emit_units(struct product *q) {
     const struct product_plan *p = q->p;
     LLVMValueRef m_block;
     struct ir_loop units = ir_loop_begin(b, q->code->begin, q->code->end, 1, false);
-    place_unit(q, units.i, &m_block);
+    product_place_unit(q, units.i, &m_block);
     LLVMValueRef first = i_cmp(b, LLVMIntEQ, units.i, q->code->begin);
     LLVMValueRef fresh = i_or(b, first, i_cmpk(b, LLVMIntEQ, m_block, 0));
     struct ir_if columns = ir_if_begin(b, fresh, false);
@@ -475,8 +457,13 @@ static void make_tables(struct product *q) {
     q->a_table = ir_table(q->b, table, p->rows);
 }
 
-static void emit_tiles(struct cpu_builder *b, const struct cpu_target *target,
-                       const struct product_plan *p, const struct product_code *code) {
+void product_emit(struct cpu_builder *b, const struct cpu_target *target,
+                  const struct product_plan *p, const struct product_code *given) {
+    struct product_code code_here = *given, *code = &code_here;
+    if (p->swapped) {
+        code->a = given->b;
+        code->b = given->a;
+    }
     struct product q = {.b = b, .target = target, .p = p, .code = code};
     q.tile = (struct matmul_tile){p->type, p->rows, p->vectors, p->lanes};
     q.columns = p->vectors * p->lanes;
@@ -499,12 +486,11 @@ static void emit_tiles(struct cpu_builder *b, const struct cpu_target *target,
     q.sums = ir_atk(b, code->scratch, layout.sums);
     q.rows = ir_atk(b, code->scratch, layout.rows);
     q.cols = ir_atk(b, code->scratch, layout.columns);
+    if (p->method != PRODUCT_TILES) {
+        product_emit_vector(&q);
+        return;
+    }
     q.temp = ir_slot(b, cpu_value_type(b, p->type), (int64_t)p->rows * q.columns, 64);
     make_tables(&q);
     emit_units(&q);
-}
-
-void product_emit(struct cpu_builder *b, const struct cpu_target *target,
-                  const struct product_plan *plan, const struct product_code *code) {
-    emit_tiles(b, target, plan, code);
 }

@@ -41,6 +41,7 @@ enum product_a_mode { A_IN_PLACE, A_ROWS, A_PANELS };
 struct product_plan {
     struct product_spec spec; /* neighbouring dimensions merged, sizes of 1 gone */
     enum product_method method;
+    bool swapped;             /* spec has A and B, m and n, in each other's place */
     enum element_type type;   /* of the sums */
     bool finishes;            /* results go through product_code.finish */
     int64_t batch, m, n, k;   /* sizes */
@@ -56,6 +57,8 @@ struct product_plan {
     int64_t scratch; /* bytes, to be aligned to 64, for one thread */
 };
 
+/* Whether there is code for the element types and sizes. */
+bool product_spec_has_code(const struct product_spec *spec);
 /* Decides how to compute the product. */
 void product_plan_make(struct product_plan *plan, const struct cpu_target *target,
                        const struct product_spec *spec, bool finishes);

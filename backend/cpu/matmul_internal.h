@@ -3,6 +3,7 @@
 #define BACKEND_CPU_MATMUL_INTERNAL_H
 
 #include "backend/cpu/matmul.h"
+#include "backend/cpu/matmul_kernel.h"
 
 enum product_operand { PRODUCT_A, PRODUCT_B, PRODUCT_C };
 
@@ -24,5 +25,37 @@ int64_t product_k_rows(const struct product_plan *plan); /* of k in one block */
 int64_t product_a_row(const struct product_plan *plan);  /* elements of a row of packed A */
 int64_t product_m_blocks(const struct product_plan *plan);
 int64_t product_n_blocks(const struct product_plan *plan);
+
+/* What is known while a product is emitted. Offsets are in bytes. */
+struct product {
+    struct cpu_builder *b;
+    const struct cpu_target *target;
+    const struct product_plan *p;
+    const struct product_code *code;
+    struct matmul_tile tile;
+    int columns;                    /* of a tile */
+    int64_t size;                   /* of a sum */
+    int64_t a_size, b_size, c_size; /* of elements */
+    int64_t depth, n_blocks, m_blocks, k_blocks;
+    bool direct; /* whole tiles go from registers to C */
+    int64_t c_m, c_n;
+    LLVMValueRef b_pack, a_pack, sums, rows, cols, temp;
+    LLVMValueRef a_taps, b_taps, one_tap, a_table;
+    /* of the unit at hand */
+    LLVMValueRef batch, m0, n0, n_left, m_left, a, bb, c;
+};
+
+/* Byte offset in an operand of place `at` of dims. */
+LLVMValueRef product_offset(struct product *q, const struct product_dims *dims,
+                            enum product_operand operand, LLVMValueRef at);
+/* Fills in what belongs to a unit. */
+void product_place_unit(struct product *q, LLVMValueRef unit, LLVMValueRef *m_block);
+/* Hands on the sum at `from`; add (or NULL): adds what C has so far. */
+void product_finish_element(struct product *q, LLVMValueRef from, LLVMValueRef add, LLVMValueRef m,
+                            LLVMValueRef n);
+
+/* False where the product is not a row times a matrix that lies well (matmul_vector.c). */
+bool product_plan_vector(struct product_plan *plan, const struct cpu_target *target);
+void product_emit_vector(struct product *q);
 
 #endif

@@ -74,6 +74,13 @@ static enum element_type sum_type(const struct product_spec *spec) {
     return element_type_size(spec->c_type) > 4 ? TYPE_S64 : TYPE_S32;
 }
 
+bool product_spec_has_code(const struct product_spec *spec) {
+    const struct product_dims *all[] = {&spec->batch, &spec->m, &spec->n, &spec->k};
+    for (int i = 0; i < 4; i++)
+        if (product_dims_size(all[i]) == 0) return false;
+    return sum_type(spec) != TYPE_INVALID;
+}
+
 /* Signs make no difference to the bits of a product. */
 static bool same_bits(enum element_type x, enum element_type y) {
     return x == y || (element_type_is_integral(x) && element_type_is_integral(y) &&
@@ -182,20 +189,41 @@ int64_t product_n_blocks(const struct product_plan *p) {
     return (p->n + p->n_block - 1) / p->n_block;
 }
 
+/* A matrix times a column is a row times its transpose. */
+static void swap_operands(struct product_plan *p) {
+    struct product_spec *s = &p->spec;
+    enum element_type type = s->a_type;
+    s->a_type = s->b_type;
+    s->b_type = type;
+    struct product_dims dims = s->m;
+    s->m = s->n;
+    s->n = dims;
+    struct product_dims *all[] = {&s->batch, &s->m, &s->n, &s->k};
+    for (int i = 0; i < 4; i++)
+        for (int d = 0; d < all[i]->count; d++) {
+            struct product_dim *dim = &all[i]->v[d];
+            int64_t step = dim->a;
+            dim->a = dim->b;
+            dim->b = step;
+        }
+    p->swapped = true;
+}
+
 void product_plan_make(struct product_plan *p, const struct cpu_target *target,
                        const struct product_spec *spec, bool finishes) {
     *p = (struct product_plan){.spec = *spec, .finishes = finishes, .method = PRODUCT_ABSENT};
     p->type = sum_type(spec);
+    if (product_dims_size(&spec->n) == 1 && product_dims_size(&spec->m) > 1) swap_operands(p);
     struct product_dims *all[] = {&p->spec.batch, &p->spec.m, &p->spec.n, &p->spec.k};
     int64_t *sizes[] = {&p->batch, &p->m, &p->n, &p->k};
     sort_by_a(&p->spec.k);
     for (int i = 0; i < 4; i++) {
         merge(all[i]);
         *sizes[i] = product_dims_size(all[i]);
-        if (*sizes[i] == 0) return;
     }
-    if (p->type == TYPE_INVALID) return;
+    if (!product_spec_has_code(spec)) return;
     p->method = PRODUCT_TILES;
+    if (product_plan_vector(p, target)) return;
     struct matmul_tile tile = matmul_tile_choose(target, p->type, p->m, p->n);
     p->rows = tile.rows;
     p->vectors = tile.vectors;

@@ -1,0 +1,280 @@
+#include "backend/cpu/dot.h"
+
+#include <string.h>
+
+#include "backend/cpu/lowering.h"
+#include "backend/cpu/matmul_ir.h"
+#include "passes/fusion_shape.h"
+
+/* Fewer multiply-adds than this are left to plain loops. */
+enum { LEAST_WORK = 64 };
+
+/* ---- operands ---- */
+
+const struct hlo_instr *product_hero(const struct hlo_instr *instr) {
+    if (instr->opcode != OP_FUSION) return instr_is_product(instr) ? instr : NULL;
+    const struct hlo_computation *fused = instr->called[0];
+    if (fusion_shape(fused) != FUSION_SHAPE_PRODUCT) return NULL;
+    for (const struct hlo_instr *i = fused->first; i; i = i->next)
+        if (instr_is_product(i)) return i;
+    return NULL;
+}
+
+static void row_major(const struct shape *shape, int64_t *strides) {
+    int64_t stride = 1;
+    for (int d = shape->rank - 1; d >= 0; d--) {
+        strides[d] = stride;
+        stride *= shape->dims[d];
+    }
+}
+
+/* Strides by the dims of `to` for the same elements in row-major order as those of `from` at
+ * strides[]: dims are matched in groups of equal size, from the innermost. */
+static bool reshape_strides(const struct shape *from, const struct shape *to, int64_t *strides) {
+    int64_t out[SHAPE_MAX_RANK];
+    int i = from->rank - 1, o = to->rank - 1;
+    while (i >= 0 || o >= 0) {
+        if (i >= 0 && from->dims[i] == 1) {
+            i--;
+            continue;
+        }
+        if (o >= 0 && to->dims[o] == 1) {
+            out[o--] = 0;
+            continue;
+        }
+        if (i < 0 || o < 0) return false;
+        int64_t stride = strides[i], in_size = from->dims[i--], out_size = to->dims[o];
+        out[o--] = stride;
+        while (in_size != out_size) {
+            if (in_size < out_size) {
+                if (i < 0 || (from->dims[i] > 1 && strides[i] != stride * in_size)) return false;
+                in_size *= from->dims[i--];
+            } else {
+                if (o < 0) return false;
+                out[o] = stride * out_size;
+                out_size *= to->dims[o--];
+            }
+        }
+    }
+    memcpy(strides, out, sizeof *out * (size_t)to->rank);
+    return true;
+}
+
+static bool view_of(const struct hlo_instr *instr, struct product_view *view) {
+    struct int_list dims = instr_ints(instr, ATTR_DIMENSIONS);
+    int64_t old[SHAPE_MAX_RANK];
+    if (instr->opcode == OP_PARAMETER) {
+        view->base = instr;
+        row_major(instr->shape, view->strides);
+        return instr->shape->rank <= SHAPE_MAX_RANK;
+    }
+    if (instr->noperands != 1 || !view_of(instr->operands[0], view)) return false;
+    const struct shape *from = instr->operands[0]->shape;
+    switch (instr->opcode) {
+    case OP_COPY:
+    case OP_CONVERT: return true;
+    case OP_BITCAST:
+        if (from->type != instr->shape->type) return false;
+        return reshape_strides(from, instr->shape, view->strides);
+    case OP_RESHAPE: return reshape_strides(from, instr->shape, view->strides);
+    case OP_TRANSPOSE:
+        memcpy(old, view->strides, sizeof old);
+        for (int d = 0; d < from->rank; d++)
+            view->strides[d] = old[dims.v[d]];
+        return true;
+    case OP_BROADCAST:
+        memcpy(old, view->strides, sizeof old);
+        memset(view->strides, 0, sizeof view->strides);
+        for (int d = 0; d < from->rank; d++)
+            view->strides[dims.v[d]] = old[d];
+        return true;
+    default: return false;
+    }
+}
+
+bool product_view_of(const struct hlo_instr *instr, const struct hlo_instr *hero, int operand,
+                     struct product_view *view) {
+    const struct hlo_instr *from = hero->operands[operand];
+    memset(view, 0, sizeof *view);
+    if (instr != hero) return view_of(from, view);
+    view->base = from;
+    row_major(from->shape, view->strides);
+    return true;
+}
+
+/* Every value of `from` is one of `to`. */
+static bool widens(enum element_type from, enum element_type to) {
+    if (from == to) return true;
+    const struct element_type_info *f = element_type_info(from), *t = element_type_info(to);
+    if (element_type_is_float(from) && element_type_is_float(to))
+        return (from == TYPE_BF16 || from == TYPE_F16 || from == TYPE_F32) &&
+               f->exponent_bits <= t->exponent_bits && f->mantissa_bits <= t->mantissa_bits;
+    if (!element_type_is_integral(from) || !element_type_is_integral(to)) return false;
+    return element_type_is_signed(from) == element_type_is_signed(to) && f->bits <= t->bits;
+}
+
+bool product_reads_alike(const struct product_view *view, const struct hlo_instr *operand) {
+    const struct hlo_instr *i = operand;
+    for (; i != view->base; i = i->operands[0])
+        if (i->opcode == OP_CONVERT && !widens(i->operands[0]->shape->type, i->shape->type))
+            return false;
+    return true;
+}
+
+/* ---- the dot's dimensions ---- */
+
+static bool is_in(struct int_list list, int d) {
+    for (int i = 0; i < list.count; i++)
+        if (list.v[i] == d) return true;
+    return false;
+}
+
+static bool add_dim(struct product_dims *dims, struct product_dim dim) {
+    if (dim.size == 1) return true;
+    if (dims->count == PRODUCT_MAX_DIMS) return false;
+    dims->v[dims->count++] = dim;
+    return true;
+}
+
+static bool dot_spec(const struct hlo_instr *hero, struct product_spec *spec,
+                     struct product_view *a, struct product_view *b) {
+    const struct hlo_instr *lhs = hero->operands[0], *rhs = hero->operands[1];
+    struct int_list lb = instr_ints(hero, ATTR_LHS_BATCH_DIMS);
+    struct int_list rb = instr_ints(hero, ATTR_RHS_BATCH_DIMS);
+    struct int_list lc = instr_ints(hero, ATTR_LHS_CONTRACTING_DIMS);
+    struct int_list rc = instr_ints(hero, ATTR_RHS_CONTRACTING_DIMS);
+    int64_t c[SHAPE_MAX_RANK];
+    int at = 0;
+    bool fits = true;
+    row_major(hero->shape, c);
+    *spec = (struct product_spec){
+        a->base->shape->type, b->base->shape->type, hero->shape->type, {0}, {0}, {0}, {0}};
+    for (int i = 0; i < lb.count; i++)
+        fits &= add_dim(&spec->batch,
+                        (struct product_dim){lhs->shape->dims[lb.v[i]], a->strides[lb.v[i]],
+                                             b->strides[rb.v[i]], c[at++]});
+    for (int d = 0; d < lhs->shape->rank; d++)
+        if (!is_in(lb, d) && !is_in(lc, d))
+            fits &= add_dim(&spec->m,
+                            (struct product_dim){lhs->shape->dims[d], a->strides[d], 0, c[at++]});
+    for (int d = 0; d < rhs->shape->rank; d++)
+        if (!is_in(rb, d) && !is_in(rc, d))
+            fits &= add_dim(&spec->n,
+                            (struct product_dim){rhs->shape->dims[d], 0, b->strides[d], c[at++]});
+    for (int i = 0; i < lc.count; i++)
+        fits &=
+            add_dim(&spec->k, (struct product_dim){lhs->shape->dims[lc.v[i]], a->strides[lc.v[i]],
+                                                   b->strides[rc.v[i]], 0});
+    return fits;
+}
+
+static bool dot_read(const struct hlo_instr *instr, const struct hlo_instr **hero,
+                     struct product_spec *spec, struct product_view *a, struct product_view *b) {
+    *hero = product_hero(instr);
+    if (!*hero || (*hero)->opcode != OP_DOT) return false;
+    if (!product_view_of(instr, *hero, 0, a)) return false;
+    if (!product_view_of(instr, *hero, 1, b)) return false;
+    if (!product_reads_alike(a, (*hero)->operands[0])) return false;
+    if (!product_reads_alike(b, (*hero)->operands[1])) return false;
+    return dot_spec(*hero, spec, a, b);
+}
+
+bool product_has_epilogue(const struct hlo_instr *instr) {
+    return instr->opcode == OP_FUSION && !instr_is_product(instr->called[0]->root);
+}
+
+bool dot_match(const struct hlo_instr *instr) {
+    const struct hlo_instr *hero;
+    struct product_spec spec;
+    struct product_view a, b;
+    if (!dot_read(instr, &hero, &spec, &a, &b)) return false;
+    return product_spec_has_code(&spec) && cpu_work_of(hero) >= LEAST_WORK;
+}
+
+static bool make_plan(struct cpu_gen *g, const struct hlo_instr *instr,
+                      const struct hlo_instr **hero, struct product_plan *plan,
+                      struct product_view *a, struct product_view *b) {
+    struct product_spec spec;
+    if (!dot_read(instr, hero, &spec, a, b)) return false;
+    product_plan_make(plan, &g->target, &spec, product_has_epilogue(instr));
+    return true;
+}
+
+void dot_plan(struct cpu_gen *g, const struct hlo_instr *instr, int64_t *units, int64_t *scratch) {
+    const struct hlo_instr *hero;
+    struct product_plan plan;
+    struct product_view a, b;
+    if (!make_plan(g, instr, &hero, &plan, &a, &b)) return;
+    *units = plan.units;
+    *scratch = plan.scratch;
+}
+
+/* ---- what is done with the sums ---- */
+
+void product_epilogue_store(struct product_epilogue *e, LLVMValueRef sum,
+                            const LLVMValueRef *index) {
+    struct cpu_gen *g = e->g;
+    const struct hlo_instr *root =
+        e->k->instr->opcode == OP_FUSION ? e->k->instr->called[0]->root : e->hero;
+    LLVMValueRef value = cpu_emit_convert(&g->b, sum, e->type, e->hero->shape->type);
+    LLVMValueRef out[GEN_MOST_LEAVES];
+    scope_push(&g->seen);
+    gen_bind_element(g, e->hero, index, value);
+    /* A conversion back to the type of the sums keeps what rounding would take. */
+    for (const struct hlo_use *use = e->hero->users; use && e->k->instr != e->hero; use = use->next)
+        if (use->user->opcode == OP_CONVERT && use->user->shape->type == e->type)
+            gen_bind_element(g, use->user, index, sum);
+    bool tuple = root->opcode == OP_TUPLE;
+    for (int i = 0; i < e->k->nout; i++)
+        out[i] = gen_element(g, tuple ? root->operands[i] : root, index);
+    for (int i = 0; i < e->k->nout; i++)
+        gen_store(g, tuple ? root->operands[i]->shape : root->shape, e->k->out[i], index, out[i]);
+    scope_pop(&g->seen);
+}
+
+/* The index of the hero's element from the numbers of its batch, m and n. */
+static void finish_dot(void *data, LLVMValueRef sum, LLVMValueRef batch, LLVMValueRef m,
+                       LLVMValueRef n) {
+    struct product_epilogue *e = data;
+    struct cpu_gen *g = e->g;
+    const struct shape *shape = e->hero->shape;
+    const struct shape *lhs = e->hero->operands[0]->shape;
+    int nbatch = instr_ints(e->hero, ATTR_LHS_BATCH_DIMS).count;
+    int nm = lhs->rank - nbatch - instr_ints(e->hero, ATTR_LHS_CONTRACTING_DIMS).count;
+    LLVMValueRef parts[3] = {batch, m, n}, index[SHAPE_MAX_RANK];
+    int ends[3] = {nbatch, nbatch + nm, shape->rank}, start = 0;
+    scope_push(&g->seen);
+    for (int i = 0; i < 3; start = ends[i++]) {
+        int64_t size = 1;
+        for (int d = start; d < ends[i]; d++)
+            size *= shape->dims[d];
+        gen_index_bound(g, parts[i], size);
+        LLVMValueRef rest = parts[i];
+        for (int d = ends[i] - 1; d >= start; d--) {
+            index[d] = d == start ? rest : gen_index_rem(g, rest, shape->dims[d]);
+            rest = gen_index_div(g, rest, shape->dims[d]);
+        }
+    }
+    product_epilogue_store(e, sum, index);
+    scope_pop(&g->seen);
+}
+
+void dot_emit(struct cpu_gen *g, struct cpu_kernel *k) {
+    const struct hlo_instr *hero;
+    struct product_plan plan;
+    struct product_view a, b;
+    if (!make_plan(g, k->instr, &hero, &plan, &a, &b)) return;
+    gen_enter_kernel(g, k);
+    struct product_epilogue epilogue = {g, k, hero, plan.type};
+    struct product_code code = {.a = gen_leaves(g, a.base)[0],
+                                .b = gen_leaves(g, b.base)[0],
+                                .c = k->out[0],
+                                .scratch = k->scratch,
+                                .begin = k->begin,
+                                .end = k->end};
+    if (plan.finishes) {
+        code.finish = finish_dot;
+        code.data = &epilogue;
+    }
+    product_emit(&g->b, &g->target, &plan, &code);
+}

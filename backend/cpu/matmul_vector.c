@@ -1,0 +1,276 @@
+/* Products with one row of A, where memory sets the pace: B is read once, in the order in which it
+ * lies, by several streams side by side. */
+#include <stdio.h>
+
+#include "backend/cpu/matmul_internal.h"
+#include "backend/cpu/pack.h"
+
+enum { STREAMS = 8, COLUMNS = 4, DOT_VECTORS = 2, BLOCK = 2048 };
+
+/* ---- the functions that do it, one a pair of types ---- */
+
+struct vector_code {
+    struct cpu_builder *b;
+    enum element_type from, type; /* of B, of the sums */
+    int lanes;
+    int64_t from_size, size;
+    LLVMTypeRef scalar, vector;
+};
+
+static struct vector_code vector_code(struct cpu_builder *b, const struct cpu_target *target,
+                                      enum element_type from, enum element_type type) {
+    struct vector_code v = {.b = b, .from = from, .type = type};
+    v.from_size = element_type_size(from);
+    v.size = element_type_size(type);
+    v.lanes = target->vector_bytes / (int)v.size;
+    v.scalar = cpu_value_type(b, type);
+    v.vector = matmul_vector_type(b, type, v.lanes);
+    return v;
+}
+
+/* `lanes` elements of B, or one where lanes is 1. */
+static LLVMValueRef load_b(struct vector_code *v, LLVMValueRef at, int lanes) {
+    struct cpu_builder *b = v->b;
+    if (lanes == 1) return cpu_emit_convert(b, cpu_load(b, v->from, at, NULL), v->from, v->type);
+    LLVMTypeRef type = LLVMVectorType(cpu_memory_type(b, v->from), (unsigned)lanes);
+    return pack_convert_vector(b, ir_load(b, type, at, (int)v->from_size), v->from, v->type);
+}
+
+/* sums[j] (+)= sum over i < streams of a[i] * row[i][j], for j in [start, limit) */
+static void add_rows(struct vector_code *v, int streams, const LLVMValueRef *a,
+                     const LLVMValueRef *row, LLVMValueRef sums, LLVMValueRef start,
+                     LLVMValueRef limit, int lanes, LLVMValueRef first) {
+    struct cpu_builder *b = v->b;
+    LLVMValueRef splat[STREAMS];
+    LLVMTypeRef type = lanes == 1 ? v->scalar : v->vector;
+    for (int i = 0; i < streams; i++)
+        splat[i] = lanes == 1 ? a[i] : matmul_splat(b, a[i], lanes);
+    struct ir_loop loop = ir_loop_begin(b, start, limit, lanes, true);
+    LLVMValueRef at = ir_at(b, sums, ir_mulk(b, loop.i, v->size));
+    LLVMValueRef sum = ir_load(b, type, at, (int)v->size);
+    sum = select_of(b, first, LLVMConstNull(type), sum);
+    for (int i = 0; i < streams; i++) {
+        LLVMValueRef value = load_b(v, ir_at(b, row[i], ir_mulk(b, loop.i, v->from_size)), lanes);
+        sum = matmul_multiply_add(b, splat[i], value, sum);
+    }
+    ir_store(b, sum, at, (int)v->size);
+    ir_loop_end(b, &loop);
+}
+
+/* Rows [start, limit) of B, `streams` at a time. */
+static void add_all_rows(struct vector_code *v, LLVMValueRef function, int streams,
+                         LLVMValueRef start, LLVMValueRef limit) {
+    struct cpu_builder *b = v->b;
+    LLVMValueRef a = LLVMGetParam(function, 0), base = LLVMGetParam(function, 2);
+    LLVMValueRef step = LLVMGetParam(function, 3), count = LLVMGetParam(function, 4);
+    LLVMValueRef sums = LLVMGetParam(function, 5), values[STREAMS], row[STREAMS];
+    LLVMValueRef whole = i_and(b, count, ir_k(b, -(int64_t)v->lanes));
+    struct ir_loop loop = ir_loop_begin(b, start, limit, streams, true);
+    for (int i = 0; i < streams; i++) {
+        LLVMValueRef k = ir_addk(b, loop.i, i);
+        values[i] = ir_load(b, v->scalar, ir_at(b, a, ir_mulk(b, k, v->size)), (int)v->size);
+        row[i] = ir_at(b, base, LLVMBuildNSWMul(b->builder, k, step, ""));
+    }
+    LLVMValueRef first = i_cmpk(b, LLVMIntEQ, loop.i, 0);
+    add_rows(v, streams, values, row, sums, ir_k(b, 0), whole, v->lanes, first);
+    add_rows(v, streams, values, row, sums, whole, count, 1, first);
+    ir_loop_end(b, &loop);
+}
+
+/* void sums(ptr a, i64 k, ptr b, i64 b_step, i64 n, ptr sums) */
+static LLVMValueRef sums_function(struct cpu_builder *b, const struct cpu_target *target,
+                                  enum element_type from, enum element_type type) {
+    char name[64];
+    snprintf(name, sizeof name, "product.sums.%s.%s", element_type_name(from),
+             element_type_name(type));
+    LLVMValueRef function = LLVMGetNamedFunction(b->module, name);
+    if (function) return function;
+    LLVMTypeRef p = ir_pointer(b), i64 = ir_i64(b);
+    LLVMBasicBlockRef back;
+    function = ir_function_begin(b, name, 6, (LLVMTypeRef[]){p, i64, p, i64, i64, p}, &back);
+    matmul_mark_wide(b, target, function);
+    struct vector_code v = vector_code(b, target, from, type);
+    LLVMValueRef k = LLVMGetParam(function, 1);
+    LLVMValueRef whole = i_and(b, k, ir_k(b, -(int64_t)STREAMS));
+    add_all_rows(&v, function, STREAMS, ir_k(b, 0), whole);
+    add_all_rows(&v, function, 1, whole, k);
+    ir_function_end(b, back);
+    return function;
+}
+
+/* The lanes of a vector added up. */
+static LLVMValueRef sum_of_lanes(struct vector_code *v, LLVMValueRef x) {
+    struct cpu_builder *b = v->b;
+    LLVMTypeRef i32 = int_type(b, 32);
+    for (int half = v->lanes / 2; half >= 1; half /= 2) {
+        LLVMValueRef mask[64];
+        for (int i = 0; i < half; i++)
+            mask[i] = LLVMConstInt(i32, (uint64_t)(half + i), false);
+        LLVMValueRef high =
+            LLVMBuildShuffleVector(b->builder, x, x, LLVMConstVector(mask, (unsigned)half), "");
+        for (int i = 0; i < half; i++)
+            mask[i] = LLVMConstInt(i32, (uint64_t)i, false);
+        x = LLVMBuildShuffleVector(b->builder, x, x, LLVMConstVector(mask, (unsigned)half), "");
+        x = element_type_is_float(v->type) ? f_add(b, x, high) : i_add(b, x, high);
+    }
+    return LLVMBuildExtractElement(b->builder, x, LLVMConstInt(i32, 0, false), "");
+}
+
+/* sums[i] += a[k..] * column[i][k..] for k from start to limit, `vectors` vectors a step (0: one
+ * element). */
+static void dot_loop(struct vector_code *v, int columns, int vectors, LLVMValueRef a,
+                     const LLVMValueRef *column, LLVMValueRef start, LLVMValueRef limit,
+                     LLVMValueRef *sums) {
+    struct cpu_builder *b = v->b;
+    int lanes = vectors ? v->lanes : 1, parts = vectors ? vectors : 1;
+    LLVMTypeRef type = vectors ? v->vector : v->scalar;
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(b->builder);
+    struct ir_loop loop = ir_loop_begin(b, start, limit, (int64_t)lanes * parts, true);
+    LLVMValueRef phi[COLUMNS * DOT_VECTORS], next[COLUMNS * DOT_VECTORS];
+    for (int i = 0; i < columns * parts; i++) {
+        phi[i] = LLVMBuildPhi(b->builder, type, "");
+        LLVMAddIncoming(phi[i], &sums[i], &before, 1);
+    }
+    for (int p = 0; p < parts; p++) {
+        LLVMValueRef k = ir_addk(b, loop.i, (int64_t)p * lanes);
+        LLVMValueRef x = ir_load(b, type, ir_at(b, a, ir_mulk(b, k, v->size)), (int)v->size);
+        for (int i = 0; i < columns; i++) {
+            LLVMValueRef y = load_b(v, ir_at(b, column[i], ir_mulk(b, k, v->from_size)), lanes);
+            next[i * parts + p] = matmul_multiply_add(b, x, y, phi[i * parts + p]);
+        }
+    }
+    LLVMBasicBlockRef body = LLVMGetInsertBlock(b->builder);
+    ir_loop_end(b, &loop);
+    for (int i = 0; i < columns * parts; i++) {
+        LLVMAddIncoming(phi[i], &next[i], &body, 1);
+        LLVMValueRef end = LLVMBuildPhi(b->builder, type, "");
+        LLVMAddIncoming(end, &sums[i], &before, 1);
+        LLVMAddIncoming(end, &next[i], &body, 1);
+        sums[i] = end;
+    }
+}
+
+static void dot_columns(struct vector_code *v, LLVMValueRef function, int columns,
+                        LLVMValueRef start, LLVMValueRef limit) {
+    struct cpu_builder *b = v->b;
+    LLVMValueRef a = LLVMGetParam(function, 0), k = LLVMGetParam(function, 1);
+    LLVMValueRef base = LLVMGetParam(function, 2), step = LLVMGetParam(function, 3);
+    LLVMValueRef out = LLVMGetParam(function, 5), column[COLUMNS];
+    LLVMValueRef sums[COLUMNS * DOT_VECTORS], totals[COLUMNS];
+    struct ir_loop loop = ir_loop_begin(b, start, limit, columns, true);
+    for (int i = 0; i < columns; i++)
+        column[i] = ir_at(b, base, LLVMBuildNSWMul(b->builder, ir_addk(b, loop.i, i), step, ""));
+    for (int i = 0; i < columns * DOT_VECTORS; i++)
+        sums[i] = LLVMConstNull(v->vector);
+    LLVMValueRef whole = i_and(b, k, ir_k(b, -(int64_t)v->lanes * DOT_VECTORS));
+    dot_loop(v, columns, DOT_VECTORS, a, column, ir_k(b, 0), whole, sums);
+    for (int i = 0; i < columns; i++) {
+        LLVMValueRef x = sums[i * DOT_VECTORS], y = sums[i * DOT_VECTORS + 1];
+        x = element_type_is_float(v->type) ? f_add(b, x, y) : i_add(b, x, y);
+        totals[i] = sum_of_lanes(v, x);
+    }
+    dot_loop(v, columns, 0, a, column, whole, k, totals);
+    for (int i = 0; i < columns; i++)
+        ir_store(b, totals[i], ir_at(b, out, ir_mulk(b, ir_addk(b, loop.i, i), v->size)),
+                 (int)v->size);
+    ir_loop_end(b, &loop);
+}
+
+/* void dots(ptr a, i64 k, ptr b, i64 n_step, i64 n, ptr sums) */
+static LLVMValueRef dots_function(struct cpu_builder *b, const struct cpu_target *target,
+                                  enum element_type from, enum element_type type) {
+    char name[64];
+    snprintf(name, sizeof name, "product.dots.%s.%s", element_type_name(from),
+             element_type_name(type));
+    LLVMValueRef function = LLVMGetNamedFunction(b->module, name);
+    if (function) return function;
+    LLVMTypeRef p = ir_pointer(b), i64 = ir_i64(b);
+    LLVMBasicBlockRef back;
+    function = ir_function_begin(b, name, 6, (LLVMTypeRef[]){p, i64, p, i64, i64, p}, &back);
+    matmul_mark_wide(b, target, function);
+    struct vector_code v = vector_code(b, target, from, type);
+    LLVMValueRef n = LLVMGetParam(function, 4);
+    LLVMValueRef whole = i_and(b, n, ir_k(b, -(int64_t)COLUMNS));
+    dot_columns(&v, function, COLUMNS, ir_k(b, 0), whole);
+    dot_columns(&v, function, 1, whole, n);
+    ir_function_end(b, back);
+    return function;
+}
+
+/* ---- planning ---- */
+
+bool product_plan_vector(struct product_plan *p, const struct cpu_target *target) {
+    const struct product_spec *s = &p->spec;
+    int64_t k_step, n_step;
+    if (p->m != 1 || !pack_converts_vectors(s->b_type, p->type)) return false;
+    if (!product_dims_linear(&s->k, PRODUCT_B, &k_step)) return false;
+    if (!product_dims_linear(&s->n, PRODUCT_B, &n_step)) return false;
+    if (n_step == 1 || p->n == 1)
+        p->method = PRODUCT_SUMS;
+    else if (k_step == 1 || p->k == 1)
+        p->method = PRODUCT_DOTS;
+    else
+        return false;
+    if (p->n == 1 && k_step == 1) p->method = PRODUCT_DOTS;
+    int64_t lanes = 64 / element_type_size(p->type), share = (p->n + 31) / 32;
+    share = (share + lanes - 1) / lanes * lanes;
+    p->n_block = share < lanes ? lanes : share > BLOCK ? BLOCK : share;
+    p->m_block = p->m_chunk = 1;
+    p->k_block = p->k;
+    p->units = p->batch * product_n_blocks(p);
+    (void)target;
+    int64_t size = element_type_size(p->type);
+    p->scratch = (BLOCK * size + 63) / 64 * 64 + (p->k * size + 63) / 64 * 64;
+    return true;
+}
+
+/* ---- emission ---- */
+
+/* A as a run of sums' type: in place, or gathered. */
+static LLVMValueRef row_of_a(struct product *q) {
+    struct cpu_builder *b = q->b;
+    const struct product_plan *p = q->p;
+    int64_t step;
+    bool same = element_type_size(p->spec.a_type) == q->size &&
+                element_type_is_float(p->spec.a_type) == element_type_is_float(p->type);
+    bool linear = product_dims_linear(&p->spec.k, PRODUCT_A, &step);
+    if (same && linear && (step == 1 || p->k == 1)) return q->a;
+    LLVMValueRef to = ir_atk(b, q->code->scratch, (BLOCK * q->size + 63) / 64 * 64);
+    struct ir_loop loop = ir_loop_count(b, p->k, 1);
+    LLVMValueRef from = ir_at(b, q->a, product_offset(q, &p->spec.k, PRODUCT_A, loop.i));
+    LLVMValueRef value = cpu_load(b, p->spec.a_type, from, NULL);
+    value = cpu_emit_convert(b, value, p->spec.a_type, p->type);
+    cpu_store(b, p->type, value, ir_at(b, to, ir_mulk(b, loop.i, q->size)));
+    ir_loop_end_parallel(b, &loop, 0);
+    return to;
+}
+
+void product_emit_vector(struct product *q) {
+    struct cpu_builder *b = q->b;
+    const struct product_plan *p = q->p;
+    bool by_sums = p->method == PRODUCT_SUMS;
+    int64_t step, n_step, size = element_type_size(p->spec.b_type);
+    product_dims_linear(&p->spec.k, PRODUCT_B, &step);
+    product_dims_linear(&p->spec.n, PRODUCT_B, &n_step);
+    LLVMValueRef function = by_sums ? sums_function(b, q->target, p->spec.b_type, p->type)
+                                    : dots_function(b, q->target, p->spec.b_type, p->type);
+    /* Units that follow each other are done together, for longer runs through memory. */
+    int64_t together = p->batch == 1 ? BLOCK / p->n_block : 1;
+    struct ir_loop units = ir_loop_begin(b, q->code->begin, q->code->end, together, false);
+    LLVMValueRef m_block;
+    product_place_unit(q, units.i, &m_block);
+    LLVMValueRef here = LLVMBuildNSWSub(b->builder, q->code->end, units.i, "");
+    here = ir_mulk(b, ir_min(b, here, ir_k(b, together)), p->n_block);
+    LLVMValueRef left = LLVMBuildNSWSub(b->builder, ir_k(b, p->n), q->n0, "");
+    q->n_left = ir_min(b, left, here);
+    LLVMValueRef a = row_of_a(q), sums = q->code->scratch;
+    LLVMValueRef from = ir_at(b, q->bb, ir_mulk(b, q->n0, n_step * size));
+    ir_call(b, function, 6,
+            (LLVMValueRef[]){a, ir_k(b, p->k), from, ir_k(b, (by_sums ? step : n_step) * size),
+                             q->n_left, sums});
+    struct ir_loop loop = ir_loop_begin(b, ir_k(b, 0), q->n_left, 1, false);
+    product_finish_element(q, ir_at(b, sums, ir_mulk(b, loop.i, q->size)), NULL, ir_k(b, 0),
+                           ir_add(b, q->n0, loop.i));
+    ir_loop_end_parallel(b, &loop, 0);
+    ir_loop_end(b, &units);
+}
