@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ir/arena.h"
+
 bool fault_set(struct fault *fault, const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -38,6 +40,7 @@ double clock_seconds(void) {
 static bool read_all(int fd, size_t expected, struct bytes *bytes, struct fault *fault) {
     size_t capacity = expected + 1, size = 0;
     uint8_t *data = malloc(capacity);
+    if (data) memory_prefer_huge_pages(data, capacity);
     while (data) {
         if (size > MAX_TEXT) {
             free(data);

@@ -54,9 +54,7 @@ void arena_keep(struct arena *arena, struct arena *other) {
     other->refs++;
 }
 
-/* Most of the time that a large block costs is its page faults; huge pages have few. A hint only:
- * where it is not taken, nothing changes. */
-static void prefer_huge_pages(void *block, size_t size) {
+void memory_prefer_huge_pages(void *block, size_t size) {
     uintptr_t begin = ((uintptr_t)block + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1);
     uintptr_t end = ((uintptr_t)block + size) & ~(uintptr_t)(HUGE_PAGE - 1);
     if (begin < end) madvise((void *)begin, end - begin, MADV_HUGEPAGE);
@@ -67,7 +65,7 @@ static void prefer_huge_pages(void *block, size_t size) {
 static char *new_block(struct arena *arena, size_t size, bool own) {
     struct block *block = calloc(1, sizeof *block + size);
     if (!block) abort();
-    prefer_huge_pages(block, sizeof *block + size);
+    memory_prefer_huge_pages(block, sizeof *block + size);
     block->size = size;
     if (own && arena->blocks) {
         block->next = arena->blocks->next;

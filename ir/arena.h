@@ -29,6 +29,10 @@ char *arena_printf(struct arena *arena, const char *format, ...)
 /* Bytes handed out so far. */
 size_t arena_used(const struct arena *arena);
 
+/* Most of the time that a large new block costs is its page faults; huge pages have few. A hint
+ * only, for memory that has not been touched yet: where it is not taken, nothing changes. */
+void memory_prefer_huge_pages(void *block, size_t size);
+
 /* Grows an arena array of `*capacity` elements to hold at least `needed`; returns the array. */
 void *arena_grow(struct arena *arena, void *array, int *capacity, int needed, size_t size);
 

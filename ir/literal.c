@@ -16,7 +16,9 @@ static struct literal *allocate(const struct shape *shape) {
 static void *data_new(size_t size) {
     if (size > SIZE_MAX / 2) return NULL;
     size_t padded = (size + 63) & ~(size_t)63;
-    return aligned_alloc(64, padded ? padded : 64);
+    void *data = aligned_alloc(64, padded ? padded : 64);
+    if (data) memory_prefer_huge_pages(data, padded);
+    return data;
 }
 
 struct literal *literal_new_uninit(const struct shape *shape) {

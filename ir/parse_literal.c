@@ -14,17 +14,15 @@ struct literal_reader {
 };
 
 static void skip(struct literal_reader *r) {
-    while (r->reader.p < r->reader.end) {
-        char c = *r->reader.p;
-        if (c == ' ' || c == '\n' || c == ',' || c == '\t' || c == '\r')
-            r->reader.p++;
-        else if (c == '/') {
-            const char *before = r->reader.p;
-            reader_skip(&r->reader);
-            if (r->reader.p == before) return;
-        } else
-            return;
+    const char *p = r->reader.p, *end = r->reader.end;
+    for (;;) {
+        while (p < end && (*p == ' ' || *p == ',' || *p == '\n'))
+            p++;
+        const char *behind = parse_skip_blanks(p, end);
+        if (behind == p) break;
+        p = behind;
     }
+    r->reader.p = p;
 }
 
 static bool is_word(const char *p, const char *end, const char *word) {
@@ -68,41 +66,81 @@ static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                 1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
-/* Exact where the digits fit in 53 bits and the power of ten is exact too (Clinger's fast path). */
-static bool fast_double(const char *p, const char *end, const char **stop, double *value) {
+static bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+/* Whether eight bytes (the first the lowest) are digits: their high halves are 3, and stay so when
+ * 6 is added to the low ones. */
+static bool eight_digits(uint64_t bytes) {
+    const uint64_t high = 0xf0f0f0f0f0f0f0f0u, threes = 0x3030303030303030u;
+    return (bytes & high) == threes && ((bytes + 0x0606060606060606u) & high) == threes;
+}
+
+/* Their value: neighbours are joined to pairs, pairs to fours, fours to all eight. */
+static uint64_t eight_digits_value(uint64_t bytes) {
+    bytes = (bytes & 0x0f0f0f0f0f0f0f0fu) * (10 * 256 + 1) >> 8;
+    bytes = (bytes & 0x00ff00ff00ff00ffu) * (100 * 65536 + 1) >> 16;
+    return (bytes & 0x0000ffff0000ffffu) * ((10000ull << 32) + 1) >> 32;
+}
+
+/* Appends the digits at p to *digits, which wraps where there are too many; returns their end. */
+static const char *read_digits(const char *p, const char *end, uint64_t *digits) {
+    uint64_t value = *digits, bytes;
+    while (end - p >= 8) {
+        memcpy(&bytes, p, sizeof bytes);
+        if (!eight_digits(bytes)) break;
+        value = value * 100000000 + eight_digits_value(bytes);
+        p += 8;
+    }
+    for (; p < end && is_digit(*p); p++)
+        value = value * 10 + (uint64_t)(*p - '0');
+    *digits = value;
+    return p;
+}
+
+/* `e-12` at p, where one stands, added to *exponent. NULL: no number behind the e. */
+static const char *read_exponent(const char *p, const char *end, int *exponent) {
+    p++;
+    bool minus = p < end && *p == '-';
+    p += minus || (p < end && *p == '+');
+    int given = 0;
+    const char *from = p;
+    for (; p < end && is_digit(*p) && given < 10000; p++)
+        given = given * 10 + (*p - '0');
+    *exponent += minus ? -given : given;
+    return p == from ? NULL : p;
+}
+
+/* Exact where the digits fit in 53 bits and the power of ten is exact too (Clinger's fast path).
+ * Behind the number, or NULL where it is not of that kind. */
+static const char *read_plain(const char *p, const char *end, double *value) {
     bool negative = p < end && *p == '-';
     p += negative || (p < end && *p == '+');
     uint64_t digits = 0;
-    int count = 0, exponent = 0;
+    int exponent = 0;
     bool real = false;
     const char *start = p;
-    for (; p < end && *p >= '0' && *p <= '9'; p++, count += digits != 0)
-        digits = digits * 10 + (uint64_t)(*p - '0');
-    if (p < end && *p == '.')
-        for (p++, real = true; p < end && *p >= '0' && *p <= '9';
-             p++, exponent--, count += digits != 0)
-            digits = digits * 10 + (uint64_t)(*p - '0');
-    if (p == start || count > 18) return false;
-    if (p < end && (*p | 32) == 'e') {
-        p++;
+    p = read_digits(p, end, &digits);
+    if (p < end && *p == '.') {
+        const char *point = p;
+        p = read_digits(p + 1, end, &digits);
+        exponent = (int)(point + 1 - p);
         real = true;
-        bool minus = p < end && *p == '-';
-        p += minus || (p < end && *p == '+');
-        int given = 0;
-        const char *from = p;
-        for (; p < end && *p >= '0' && *p <= '9' && given < 10000; p++)
-            given = given * 10 + (*p - '0');
-        if (p == from) return false;
-        exponent += minus ? -given : given;
     }
-    if (digits >> 53 || exponent < -22 || exponent > 22) return false;
+    /* No digit, or more than 18 and a point. */
+    if (p - start == real || p - start > 19) return NULL;
+    if (p < end && (*p | 32) == 'e') {
+        real = true;
+        if (!(p = read_exponent(p, end, &exponent))) return NULL;
+    }
+    if (digits >> 53 || exponent < -22 || exponent > 22) return NULL;
     /* XLA reads a token without point or exponent as an integer, so -0 is +0, and -0.0 is not. */
-    if (digits == 0 && negative && !real) negative = false;
+    if (digits == 0 && !real) negative = false;
     double result = (double)digits;
     result = exponent < 0 ? result / powers[-exponent] : result * powers[exponent];
     *value = negative ? -result : result;
-    *stop = p;
-    return true;
+    return p;
 }
 
 /* f32 text must round once: through double only where the double is exact or far from a tie. */
@@ -123,58 +161,61 @@ static bool slow_number(struct literal_reader *r, bool single, double *value) {
     return true;
 }
 
+/* A double rounds once more to f32 as the text would, unless it lies on a tie of floats. */
+static bool is_tie(double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return (bits & 0x1fffffff) == 0x10000000;
+}
+
+/* *nan: it has been written to the literal, as part `part` of the element. */
 static bool read_number(struct literal_reader *r, int part, double *value, bool *nan) {
     const char *p = r->reader.p, *end = r->reader.end;
-    enum element_type type = element_type_real_part(r->literal->shape->type);
-    bool negative = p < end && *p == '-';
-    const char *q = p + (negative || (p < end && *p == '+'));
+    bool single = element_type_real_part(r->literal->shape->type) == TYPE_F32;
     *nan = false;
-    if (is_word(q, end, "nan")) {
-        r->reader.p = q + 3;
+    const char *stop = read_plain(p, end, value);
+    if (stop && !(single && is_tie(*value))) {
+        r->reader.p = stop;
+        return true;
+    }
+    bool negative = p < end && *p == '-';
+    const char *word = p + (negative || (p < end && *p == '+'));
+    if (is_word(word, end, "nan")) {
+        r->reader.p = word + 3;
         put_nan(r, negative, part);
         *nan = true;
         return true;
     }
-    if (is_word(q, end, "inf")) {
-        r->reader.p = q + (is_word(q, end, "infinity") ? 8 : 3);
+    if (is_word(word, end, "inf")) {
+        r->reader.p = word + (is_word(word, end, "infinity") ? 8 : 3);
         *value = negative ? -INFINITY : INFINITY;
         return true;
     }
-    const char *stop;
-    if (fast_double(p, end, &stop, value)) {
-        /* One rounding more to f32 is exact unless the double lies on a tie of floats. */
-        uint64_t bits;
-        memcpy(&bits, value, sizeof bits);
-        if (type != TYPE_F32 || (bits & 0x1fffffff) != 0x10000000) {
-            r->reader.p = stop;
-            return true;
-        }
-    }
-    return slow_number(r, type == TYPE_F32, value);
+    return slow_number(r, single, value);
 }
 
 static void put_float(struct literal_reader *r) {
     enum element_type type = r->literal->shape->type;
-    double value;
+    double value, stored;
     bool nan;
-    if (is_word(r->reader.p, r->reader.end, "true") ||
-        is_word(r->reader.p, r->reader.end, "false")) {
-        reader_fail(&r->reader, "a boolean in a literal of %s", element_type_name(type));
-        return;
-    }
     if (!read_number(r, 0, &value, &nan)) {
-        reader_fail(&r->reader, "expected a number here");
+        bool boolean = is_word(r->reader.p, r->reader.end, "true") ||
+                       is_word(r->reader.p, r->reader.end, "false");
+        reader_fail(&r->reader,
+                    boolean ? "a boolean in a literal of %s" : "expected a number of %s",
+                    element_type_name(type));
         return;
     }
     if (nan) return;
-    if (type == TYPE_F32)
-        ((float *)r->literal->data)[r->next] = (float)value;
-    else if (type == TYPE_F64)
-        ((double *)r->literal->data)[r->next] = value;
-    else
+    if (type == TYPE_F32) {
+        stored = ((float *)r->literal->data)[r->next] = (float)value;
+    } else if (type == TYPE_F64) {
+        stored = ((double *)r->literal->data)[r->next] = value;
+    } else {
         literal_set_double(r->literal, r->next, value);
-    if (isfinite(value) && type != TYPE_F64 && type != TYPE_F8E8M0FNU &&
-        !isfinite(literal_get_double(r->literal, r->next)))
+        stored = literal_get_double(r->literal, r->next);
+    }
+    if (!isfinite(stored) && isfinite(value) && type != TYPE_F8E8M0FNU)
         reader_fail(&r->reader, "%g is out of the range of %s", value, element_type_name(type));
 }
 

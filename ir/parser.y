@@ -173,8 +173,7 @@ head: HEAD { $$ = (struct instr_head){$1, false}; }
     | ROOT NAME colon_opt '=' { $$ = (struct instr_head){$2, true}; }
     ;
 
-operation: OPERATION
-    | NAME '(' operands_opt ')' { $$ = $3; $$->opcode = $1; }
+operation: NAME '(' operands_opt ')' { $$ = $3; $$->opcode = $1; }
     | TYPED '(' operands_opt ')' {
         $$ = $3;
         $$->opcode = $1.name;
@@ -187,7 +186,9 @@ operation: OPERATION
     }
     ;
 
-typed_operation: operation
+typed_operation: OPERATION
+    | operation
+    | shape OPERATION { $$ = $2; parse_set_shape(context, $$, $1, @1); }
     | shape operation { $$ = $2; parse_set_shape(context, $$, $1, @1); }
     ;
 

@@ -236,17 +236,24 @@ static void check_computation(struct verifier *v, struct hlo_computation *comput
         diag_error(v->diag, computation->loc, "computation '%s' has no root", computation->name);
         return;
     }
-    int number = 0;
-    FOR_EACH_INSTR(instr, computation)
-    instr->mark = number++;
+    int number = 0, parameters = 0;
+    bool indexed = true;
+    FOR_EACH_INSTR(instr, computation) {
+        instr->mark = number++;
+        if (instr->opcode != OP_PARAMETER) continue;
+        parameters++;
+        indexed = indexed && instr->parameter >= 0 && instr->parameter < computation->nparameters &&
+                  computation->parameters[instr->parameter] == instr;
+    }
     FOR_EACH_INSTR(instr, computation)
     check_instr(v, instr);
     if (computation->root->parent != computation) {
         v->good = false;
         diag_error(v->diag, computation->loc, "the root of '%s' is not in it", computation->name);
     }
-    int parameters = computation->nparameters;
-    if (!computation_index_parameters(computation) || computation->nparameters < parameters) {
+    if (indexed && parameters == computation->nparameters) return;
+    int before = computation->nparameters;
+    if (!computation_index_parameters(computation) || computation->nparameters < before) {
         v->good = false;
         diag_error(v->diag, computation->loc,
                    "parameter numbers of computation '%s' repeat or leave gaps", computation->name);
