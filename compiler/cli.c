@@ -158,7 +158,7 @@ static int set_passes(struct common_options *common) {
     common->target.pipeline.passes = optarg;
     for (const char *name = optarg; *name;) {
         size_t length = strcspn(name, ",");
-        if (length && pass_from_name(name, length) == PASS_COUNT) {
+        if (length && !pass_list_has(name, length)) {
             return usage_error("no pass '%.*s'; `hlocc passes` lists them", (int)length, name);
         }
         name += length + (name[length] == ',');

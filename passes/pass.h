@@ -67,6 +67,8 @@ enum pass_target { PASS_TARGET_GENERIC, PASS_TARGET_CPU, PASS_TARGET_TPU };
 
 /* The pipeline of a target at -O`level`, in order; a pass may stand in it several times. */
 const enum pass_id *pass_pipeline(enum pass_target target, int level, int *count);
+/* The word (of `length` bytes) can stand in a list of passes: a pass, or a pipeline. */
+bool pass_list_has(const char *name, size_t length);
 /* The passes named in "a,b,c", in arena memory; generic, cpu and tpu stand for that pipeline at
  * -O2. NULL with an error in diag for an unknown name. */
 const enum pass_id *pass_list_parse(struct arena *arena, const char *text, int *count,

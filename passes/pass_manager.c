@@ -31,11 +31,12 @@ static const enum pass_id generic_pipeline[] = {SIMPLIFY, LOOPS};
 static const enum pass_id cpu_pipeline[] = {PASS_call_inliner,
                                             PASS_fusion_inliner,
                                             PASS_layout_normalizer,
+                                            PASS_batch_norm_expander,
                                             SIMPLIFY,
                                             LOOPS,
                                             PASS_fusion,
                                             MEMORY};
-static const enum pass_id tpu_pipeline[] = {SIMPLIFY, LOOPS, MEMORY};
+static const enum pass_id tpu_pipeline[] = {PASS_batch_norm_expander, SIMPLIFY, LOOPS, MEMORY};
 /* -O0: the least that the backends take. */
 static const enum pass_id plain_pipeline[] = {PASS_call_inliner, PASS_dce, MEMORY};
 
@@ -80,6 +81,11 @@ static const enum pass_id *pipeline_from_name(const char *name, size_t length, i
         if (name_matches(targets[i].name, name, length))
             return pass_pipeline(targets[i].target, 2, count);
     return NULL;
+}
+
+bool pass_list_has(const char *name, size_t length) {
+    int count;
+    return pass_from_name(name, length) != PASS_COUNT || pipeline_from_name(name, length, &count);
 }
 
 const enum pass_id *pass_list_parse(struct arena *arena, const char *text, int *count,
