@@ -34,6 +34,7 @@ static const enum pass_id cpu_pipeline[] = {PASS_call_inliner,
                                             PASS_batch_norm_expander,
                                             SIMPLIFY,
                                             LOOPS,
+                                            PASS_reduction_splitter,
                                             PASS_fusion,
                                             MEMORY};
 static const enum pass_id tpu_pipeline[] = {PASS_batch_norm_expander, SIMPLIFY, LOOPS, MEMORY};

@@ -45,9 +45,17 @@ static void check_computation(const struct hlo_computation *computation, struct 
     }
 }
 
+static void check_constants(struct hlo_module *module, struct diag *diag) {
+    FOR_EACH_COMPUTATION(c, module)
+    FOR_EACH_INSTR(i, c)
+    if (i->literal && literal_has_elided(i->literal))
+        diag_instr_error(diag, i, "the text leaves this constant's values out");
+}
+
 /* Everything that has no code is named, in the order of the computations. */
 static bool all_supported(struct hlo_module *module, struct diag *diag) {
     int before = diag->errors;
+    check_constants(module, diag);
     FOR_EACH_COMPUTATION(c, module) c->mark = c == module->entry;
     for (struct hlo_computation *c = module->last; c; c = c->prev) {
         for (const struct hlo_instr *i = c->first; i && c->mark; i = i->next)

@@ -107,14 +107,28 @@ static bool is_loop(const struct hlo_instr *instr) {
 
 /* The first that matches counts. */
 static const struct cpu_lowering lowerings[] = {
-    {"library", library_match, library_units, library_scratch, library_emit, false, NULL},
-    {"select and scatter", select_scatter_match, select_scatter_units, NULL, select_scatter_emit,
-     false, NULL},
-    {"scatter", is_scatter, NULL, NULL, scatter_emit, false, NULL},
-    {"update", is_update, NULL, NULL, update_kernel_emit, false, NULL},
-    {"dot", dot_match, NULL, NULL, dot_emit, false, dot_plan},
-    {"rows", is_rows, row_kernel_units, row_kernel_scratch, row_kernel_emit, false, NULL},
-    {"loop", is_loop, loop_kernel_units, NULL, loop_kernel_emit, false, NULL},
+    {.name = "library",
+     .match = library_match,
+     .units = library_units,
+     .scratch = library_scratch,
+     .emit = library_emit},
+    {.name = "select and scatter",
+     .match = select_scatter_match,
+     .units = select_scatter_units,
+     .emit = select_scatter_emit},
+    {.name = "scatter", .match = is_scatter, .emit = scatter_emit},
+    {.name = "update", .match = is_update, .emit = update_kernel_emit},
+    {.name = "dot", .match = dot_match, .emit = dot_emit, .plan = dot_plan},
+    {.name = "rows",
+     .match = is_rows,
+     .units = row_kernel_units,
+     .scratch = row_kernel_scratch,
+     .emit = row_kernel_emit},
+    {.name = "window",
+     .match = window_kernel_match,
+     .units = window_kernel_units,
+     .emit = window_kernel_emit},
+    {.name = "loop", .match = is_loop, .units = loop_kernel_units, .emit = loop_kernel_emit},
 };
 
 const struct cpu_lowering *cpu_lowering_of(const struct hlo_instr *instr, const char **why) {

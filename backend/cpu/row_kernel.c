@@ -1,12 +1,11 @@
 /* Kernels of reductions. Where the reduced dims are the last ones: row after row, with everything
  * fused before and after in the same pass. Where the last dim stays: blocks of columns, with the
  * sums of a block in registers or in cache. Else one element after the other. */
+#include "backend/cpu/column_sums.h"
 #include "backend/cpu/lowering.h"
 #include "backend/cpu/row_plan.h"
 
 #include <string.h>
-
-enum { BLOCK = 256 }; /* columns */
 
 /* ---- where the last dim stays ---- */
 
@@ -29,9 +28,9 @@ static bool keeps_last(const struct hlo_instr *reduce) {
     return from->rank > 0 && !is_reduced(reduce, last_dim(from)) && from->dims[last_dim(from)] > 1;
 }
 
-static int64_t blocks_of(const struct hlo_instr *reduce) {
+static int64_t last_columns(const struct hlo_instr *reduce) {
     const struct shape *from = reduce->operands[0]->shape;
-    return (from->dims[last_dim(from)] + BLOCK - 1) / BLOCK;
+    return from->dims[last_dim(from)];
 }
 
 int64_t row_kernel_units(const struct hlo_instr *instr) {
@@ -41,9 +40,7 @@ int64_t row_kernel_units(const struct hlo_instr *instr) {
     if (plan && plan->trailing)
         units = plan->rows;
     else if (plan && keeps_last(plan->hero))
-        units = plan->rows /
-                plan->hero->operands[0]->shape->dims[last_dim(plan->hero->operands[0]->shape)] *
-                blocks_of(plan->hero);
+        units = plan->rows / last_columns(plan->hero) * column_blocks(last_columns(plan->hero));
     else if (plan)
         units = plan->rows;
     arena_free(arena);
@@ -212,60 +209,13 @@ static void emit_rows(struct rows *r) {
 
 /* ---- columns ---- */
 
-/* The sums of a block of columns. */
-struct column_sums {
-    const struct hlo_instr *reduce;
-    struct cpu_reducer reducer;
-    LLVMValueRef *arrays; /* one of BLOCK sums for each leaf */
-};
-
-static LLVMValueRef sum_at(struct cpu_gen *g, const struct column_sums *s, int k,
-                           LLVMValueRef column) {
-    return LLVMBuildInBoundsGEP2(g->b.builder, cpu_value_type(&g->b, s->reducer.sum[k]),
-                                 s->arrays[k], &column, 1, "");
-}
-
-static void load_sums(struct cpu_gen *g, const struct column_sums *s, LLVMValueRef column,
-                      LLVMValueRef *values) {
-    for (int k = 0; k < s->reducer.n; k++)
-        values[k] = LLVMBuildLoad2(g->b.builder, cpu_value_type(&g->b, s->reducer.sum[k]),
-                                   sum_at(g, s, k, column), "");
-}
-
-static void store_sums(struct cpu_gen *g, const struct column_sums *s, LLVMValueRef column,
-                       const LLVMValueRef *values) {
-    for (int k = 0; k < s->reducer.n; k++)
-        LLVMBuildStore(g->b.builder, values[k], sum_at(g, s, k, column));
-}
-
-static int start_columns(struct rows *r, struct column_sums *sums, LLVMValueRef width) {
-    struct cpu_gen *g = r->g;
-    int n = 0;
-    for (int i = 0; i < r->plan->nsteps; i++) {
-        const struct hlo_instr *instr = r->plan->steps[i].instr;
-        if (instr->opcode != OP_REDUCE) continue;
-        struct column_sums *s = &sums[n++];
-        LLVMValueRef values[GEN_MOST_LEAVES];
-        s->reduce = instr;
-        gen_reducer_init(instr, &s->reducer);
-        gen_reducer_start(g, instr, &s->reducer, values);
-        s->arrays = arena_array(g->arena, (size_t)s->reducer.n, sizeof *s->arrays);
-        for (int k = 0; k < s->reducer.n; k++)
-            s->arrays[k] = gen_alloca(g, cpu_value_type(&g->b, s->reducer.sum[k]), BLOCK);
-        struct cpu_loop loop = gen_loop_begin(g, width);
-        store_sums(g, s, loop.i, values);
-        gen_loop_end(g, &loop);
-    }
-    return n;
-}
-
 /* Adds row after row of the block to the sums. index[] has the kept dims but the last. */
 static void add_rows(struct rows *r, int n, struct column_sums *sums, LLVMValueRef *index,
                      LLVMValueRef first, LLVMValueRef width) {
     struct cpu_gen *g = r->g;
     const struct shape *from = r->plan->hero->operands[0]->shape;
     struct cpu_loop loops[SHAPE_MAX_RANK];
-    LLVMValueRef elements[GEN_MOST_LEAVES], values[GEN_MOST_LEAVES], next[GEN_MOST_LEAVES];
+    LLVMValueRef values[GEN_MOST_LEAVES];
     int nloops = 0, last = last_dim(from);
     for (int d = 0; d < from->rank; d++)
         if (is_reduced(r->plan->hero, d))
@@ -273,14 +223,8 @@ static void add_rows(struct rows *r, int n, struct column_sums *sums, LLVMValueR
     struct cpu_loop loop = gen_loop_begin(g, width);
     index[last] = gen_index_add(g, first, loop.i);
     gen_index_bound(g, index[last], from->dims[last]);
-    for (int i = 0; i < n; i++) {
-        const struct column_sums *s = &sums[i];
-        for (int k = 0; k < s->reducer.n; k++)
-            elements[k] = gen_element(g, s->reduce->operands[k], index);
-        load_sums(g, s, loop.i, values);
-        gen_reducer_step(g, &s->reducer, values, elements, next);
-        store_sums(g, s, loop.i, next);
-    }
+    for (int i = 0; i < n; i++)
+        column_sums_add(g, &sums[i], loop.i, index, values);
     gen_loop_end(g, &loop);
     gen_nest_end(g, nloops, loops);
 }
@@ -293,9 +237,8 @@ static void finish_columns(struct rows *r, int n, struct column_sums *sums, LLVM
     LLVMValueRef linear = gen_index_add(g, row, loop.i);
     gen_index_bound(g, linear, r->plan->rows);
     for (int i = 0; i < n; i++) {
-        load_sums(g, &sums[i], loop.i, values);
-        gen_reducer_end(g, &sums[i].reducer, values);
-        bind_at(g, sums[i].reduce, linear, values);
+        column_sums_end(g, &sums[i], loop.i, values);
+        bind_at(g, sums[i].instr, linear, values);
     }
     store_at(r, true, linear);
     gen_loop_end(g, &loop);
@@ -306,27 +249,26 @@ static void emit_columns(struct rows *r) {
     const struct hlo_instr *hero = r->plan->hero;
     const struct shape *from = hero->operands[0]->shape;
     int last = last_dim(from);
-    int64_t columns = from->dims[last], blocks = blocks_of(hero);
+    int64_t columns = from->dims[last], blocks = column_blocks(columns);
     struct column_sums *sums = arena_array(g->arena, (size_t)r->plan->nsteps, sizeof *sums);
     LLVMValueRef index[SHAPE_MAX_RANK];
     struct cpu_loop units = gen_range_begin(g, r->k->begin, r->k->end);
     gen_index_bound(g, units.i, r->plan->rows / columns * blocks);
     LLVMValueRef outer = gen_index_div(g, units.i, blocks), rest = outer;
-    LLVMValueRef first = gen_index_mul(g, gen_index_rem(g, units.i, blocks), BLOCK);
+    LLVMValueRef first = gen_index_mul(g, gen_index_rem(g, units.i, blocks), COLUMN_BLOCK);
     for (int d = from->rank - 1; d >= 0; d--) {
         index[d] = gen_i64(g, 0);
         if (d == last || is_reduced(hero, d)) continue;
         index[d] = gen_index_rem(g, rest, from->dims[d]);
         rest = gen_index_div(g, rest, from->dims[d]);
     }
-    LLVMValueRef width = gen_i64(g, columns);
-    if (blocks > 1) {
-        LLVMBuilderRef b = g->b.builder;
-        width = LLVMBuildSub(b, width, first, "");
-        LLVMValueRef most = gen_i64(g, BLOCK);
-        width = LLVMBuildSelect(b, LLVMBuildICmp(b, LLVMIntSLT, width, most, ""), width, most, "");
+    LLVMValueRef width = column_width(g, columns, first);
+    int n = 0;
+    for (int i = 0; i < r->plan->nsteps; i++) {
+        if (r->plan->steps[i].instr->opcode != OP_REDUCE) continue;
+        column_sums_init(g, &sums[n], r->plan->steps[i].instr);
+        column_sums_start(g, &sums[n++], width);
     }
-    int n = start_columns(r, sums, width);
     add_rows(r, n, sums, index, first, width);
     LLVMValueRef row = gen_index_add(g, gen_index_mul(g, outer, columns), first);
     finish_columns(r, n, sums, row, width);
