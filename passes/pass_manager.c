@@ -28,7 +28,8 @@ static const struct pass_info pass_table[PASS_COUNT] = {
 #define MEMORY PASS_flatten_call_graph, PASS_copy_insertion, PASS_dce
 
 static const enum pass_id generic_pipeline[] = {SIMPLIFY, LOOPS};
-static const enum pass_id cpu_pipeline[] = {PASS_call_inliner,
+static const enum pass_id cpu_pipeline[] = {PASS_single_device,
+                                            PASS_call_inliner,
                                             PASS_fusion_inliner,
                                             PASS_layout_normalizer,
                                             PASS_batch_norm_expander,
@@ -39,7 +40,8 @@ static const enum pass_id cpu_pipeline[] = {PASS_call_inliner,
                                             MEMORY};
 static const enum pass_id tpu_pipeline[] = {PASS_batch_norm_expander, SIMPLIFY, LOOPS, MEMORY};
 /* -O0: the least that the backends take. */
-static const enum pass_id plain_pipeline[] = {PASS_call_inliner, PASS_dce, MEMORY};
+static const enum pass_id plain_pipeline[] = {PASS_single_device, PASS_call_inliner, PASS_dce,
+                                              MEMORY};
 
 #define RETURN_PIPELINE(list) return *count = (int)(sizeof list / sizeof *list), list
 
