@@ -102,11 +102,21 @@ check: all tests
 check-long: all tests
 	@JOBS=$(JOBS) python3 testdata/tools/check.py --long $(B) $(TESTS)
 
+# Compiled code finds the runtime by name in the program that runs it.
+WHOLE_RT := -Wl,--whole-archive -lhlocc_rt -Wl,--no-whole-archive \
+    -Wl,--export-dynamic-symbol=hlocc_rt_*
+
 install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include/hlocc
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig \
+	    $(DESTDIR)$(PREFIX)/include/hlocc
 	install -m 755 $(B)/hlocc $(DESTDIR)$(PREFIX)/bin/hlocc
 	install -m 644 $(B)/libhlocc_rt.a $(B)/libhlocc.a $(DESTDIR)$(PREFIX)/lib/
 	install -m 644 compiler/hlocc.h $(DESTDIR)$(PREFIX)/include/hlocc/
+	@echo "  PC    $(PREFIX)/lib/pkgconfig/hlocc.pc"
+	@printf '%s\n' 'Name: hlocc' 'Description: ahead-of-time compiler for HLO, as a library' \
+	    'Version: $(VERSION)' 'Cflags: -I$(PREFIX)/include' \
+	    'Libs: -L$(PREFIX)/lib -lhlocc $(WHOLE_RT) $(LLVM_LIBS) -lcjson -lm -lpthread' \
+	    > $(DESTDIR)$(PREFIX)/lib/pkgconfig/hlocc.pc
 
 clean:
 	rm -rf build

@@ -25,18 +25,37 @@ static const char *c_type(enum element_type type) {
     }
 }
 
-static void write_array(FILE *out, const char *what, int index, const struct shape *shape) {
+/* A name may hold anything, `*` and `/` too. */
+static void write_comment_text(FILE *out, const char *text) {
+    for (; *text; text++)
+        fputc(isalnum((unsigned char)*text) || strchr("_.-", *text) ? *text : '?', out);
+}
+
+/* `name` is what the program calls it; NULL for none. */
+static void write_array(FILE *out, const char *what, int index, const struct shape *shape,
+                        const char *name) {
     fprintf(out, " *   %s[%d]: %s[", what, index, element_type_name(shape->type));
     for (int d = 0; d < shape->rank; d++) {
         fprintf(out, "%s%" PRId64, d ? "," : "", shape->dims[d]);
     }
-    fprintf(out, "], %s, %" PRId64 " bytes\n", c_type(shape->type), shape->bytes);
+    fprintf(out, "], %s, %" PRId64 " bytes", c_type(shape->type), shape->bytes);
+    if (name) {
+        fputs(": ", out);
+        write_comment_text(out, name);
+    }
+    fputc('\n', out);
 }
 
-/* A module's name may hold anything, `*` and `/` too. */
-static void write_comment_text(FILE *out, const char *text) {
-    for (; *text; text++)
-        fputc(isalnum((unsigned char)*text) || strchr("_.-", *text) ? *text : '?', out);
+static void write_inputs(FILE *out, const struct hlo_module *module) {
+    int number = 0;
+    for (int i = 0; i < module->entry->nparameters; i++) {
+        const struct hlo_instr *parameter = module->entry->parameters[i];
+        int leaves = shape_array_leaves(parameter->shape);
+        for (int k = 0; k < leaves; k++) {
+            write_array(out, "inputs", number++, shape_array_leaf(parameter->shape, k),
+                        parameter->name);
+        }
+    }
 }
 
 void header_write(FILE *out, const struct hlo_module *module, const char *symbol) {
@@ -46,11 +65,9 @@ void header_write(FILE *out, const struct hlo_module *module, const char *symbol
     fprintf(out, "/* HLO module ");
     write_comment_text(out, module->name);
     fprintf(out, ", compiled by hlocc. Arrays are dense and row-major.\n");
-    for (int i = 0; i < inputs; i++) {
-        write_array(out, "inputs", i, module_flat_parameter(module, i));
-    }
+    write_inputs(out, module);
     for (int i = 0; i < outputs; i++) {
-        write_array(out, "outputs", i, shape_array_leaf(result, i));
+        write_array(out, "outputs", i, shape_array_leaf(result, i), NULL);
     }
     fprintf(out, " */\n#ifndef HLOCC_%s_H\n#define HLOCC_%s_H\n\n#include <stddef.h>\n\n", symbol,
             symbol);

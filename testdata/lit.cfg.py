@@ -13,5 +13,6 @@ config.excludes = ["corpus", "bench", "tools", "demo"]
 config.substitutions.append(("%hlocc", os.path.join(build, "hlocc")))
 config.substitutions.append(("%not", "sh " + os.path.join(config.test_source_root, "tools/status.sh")))
 config.substitutions.append(("%check", "FileCheck-19 --dump-input=fail"))
+config.substitutions.append(("%runtime", os.path.join(build, "libhlocc_rt.a")))
 config.substitutions.append(("%corpus", os.path.join(config.test_source_root, "corpus")))
 config.substitutions.append(("%python", "python3"))
