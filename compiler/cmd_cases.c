@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -88,6 +89,7 @@ static bool start(struct worker *worker, const struct test_options *o, const cha
         worker->pid = 0;
         return false;
     }
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a case must not outlive an interrupted run */
     alarm((unsigned)o->timeout);
     setvbuf(worker->messages, NULL, _IOLBF, 0);
     struct case_options options = {.target = o->common.target, .program = o->program};
