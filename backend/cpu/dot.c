@@ -225,10 +225,17 @@ void product_epilogue_store(struct product_epilogue *e, LLVMValueRef sum,
         if (use->user->opcode == OP_CONVERT && use->user->shape->type == e->type)
             gen_bind_element(g, use->user, index, sum);
     bool tuple = root->opcode == OP_TUPLE;
-    for (int i = 0; i < e->k->nout; i++)
-        out[i] = gen_element(g, tuple ? root->operands[i] : root, index);
-    for (int i = 0; i < e->k->nout; i++)
-        gen_store(g, tuple ? root->operands[i]->shape : root->shape, e->k->out[i], index, out[i]);
+    LLVMValueRef place = gen_linear(g, e->hero->shape, index), at[SHAPE_MAX_RANK];
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < e->k->nout; i++) {
+            const struct hlo_instr *output = tuple ? root->operands[i] : root;
+            bool same = shape_same_dims(output->shape, e->hero->shape);
+            if (!same) gen_delinear(g, output->shape, place, at);
+            if (pass == 0)
+                out[i] = gen_element(g, output, same ? index : at);
+            else
+                gen_store(g, output->shape, e->k->out[i], same ? index : at, out[i]);
+        }
     scope_pop(&g->seen);
 }
 
