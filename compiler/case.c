@@ -114,6 +114,15 @@ static int by_path(const void *a, const void *b) {
 
 void case_list_sort(struct case_list *list) {
     if (list->count) qsort(list->paths, (size_t)list->count, sizeof *list->paths, by_path);
+    int kept = 0;
+    for (int i = 0; i < list->count; i++) {
+        if (kept && strcmp(list->paths[kept - 1], list->paths[i]) == 0) {
+            free(list->paths[i]);
+        } else {
+            list->paths[kept++] = list->paths[i];
+        }
+    }
+    list->count = kept;
 }
 
 void case_list_free(struct case_list *list) {

@@ -14,12 +14,13 @@ struct case_info {
 /* Reads DIR/case.json; the defaults where there is none. */
 bool case_read_info(const char *directory, struct case_info *info, struct fault *fault);
 
-/* Directories that hold `program`, at or below `path`, sorted. */
+/* Directories that hold `program`, at or below `path`. */
 struct case_list {
     char **paths;
     int count, capacity;
 };
 bool case_find(struct case_list *list, const char *path, const char *program, struct fault *fault);
+/* By path; each once. */
 void case_list_sort(struct case_list *list);
 void case_list_free(struct case_list *list);
 

@@ -10,9 +10,12 @@ config.test_source_root = os.path.dirname(__file__)
 build = lit_config.params.get("build", os.path.join(os.path.dirname(config.test_source_root), "build"))
 config.test_exec_root = os.path.join(build, "lit")
 config.excludes = ["corpus", "bench", "tools", "demo"]
+if "sanitize" in os.path.basename(build):
+    config.available_features.add("sanitize")  # what is linked outside lacks the sanitizers' runtime
 config.substitutions.append(("%hlocc", os.path.join(build, "hlocc")))
 config.substitutions.append(("%not", "sh " + os.path.join(config.test_source_root, "tools/status.sh")))
 config.substitutions.append(("%check", "FileCheck-19 --dump-input=fail"))
+config.substitutions.append(("%build", build))
 config.substitutions.append(("%runtime", os.path.join(build, "libhlocc_rt.a")))
 config.substitutions.append(("%corpus", os.path.join(config.test_source_root, "corpus")))
 config.substitutions.append(("%python", "python3"))
