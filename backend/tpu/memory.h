@@ -3,7 +3,7 @@
 #ifndef BACKEND_TPU_MEMORY_H
 #define BACKEND_TPU_MEMORY_H
 
-#include "backend/tpu/chip.h"
+#include "runtime/tpu/chip.h"
 #include "backend/tpu/layout.h"
 #include "passes/buffer_assignment.h"
 

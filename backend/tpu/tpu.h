@@ -2,7 +2,7 @@
 #ifndef BACKEND_TPU_TPU_H
 #define BACKEND_TPU_TPU_H
 
-#include "backend/tpu/chip.h"
+#include "runtime/tpu/chip.h"
 #include "ir/hlo.h"
 
 struct tpu_options {

@@ -181,3 +181,12 @@ void tpu_slot_uses(const struct tpu_bundle *bundle, enum tpu_slot slot, struct t
     }
     use_imm(bundle, instr, info->imm, uses);
 }
+
+uint32_t tpu_bundle_pair(const struct tpu_bundle *bundle, int pair) {
+    return (uint32_t)bundle->imm[2 * pair] | (uint32_t)bundle->imm[2 * pair + 1] << 16;
+}
+
+uint32_t tpu_branch_target(const struct tpu_bundle *bundle, const struct tpu_instr *instr) {
+    if (instr->imm < TPU_IMMS) return bundle->imm[instr->imm];
+    return tpu_bundle_pair(bundle, instr->imm - TPU_TARGET_PAIR0);
+}

@@ -236,6 +236,11 @@ struct tpu_uses {
 /* What one slot of a valid bundle reads and writes, its predicate included. */
 void tpu_slot_uses(const struct tpu_bundle *bundle, enum tpu_slot slot, struct tpu_uses *uses);
 
+/* Where a branch with a TARGET goes. */
+uint32_t tpu_branch_target(const struct tpu_bundle *bundle, const struct tpu_instr *instr);
+/* Both halves of a pair of immediates as one number. */
+uint32_t tpu_bundle_pair(const struct tpu_bundle *bundle, int pair);
+
 /* Why the bundle is not valid, a static string, and in *slot where; NULL where it is. */
 const char *tpu_bundle_check(const struct tpu_bundle *bundle, enum tpu_slot *slot);
 

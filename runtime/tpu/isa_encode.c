@@ -207,6 +207,9 @@ static const char *check_instr(const struct tpu_instr *instr, enum tpu_slot slot
     if (instr->op == TPU_XTRL && (instr->b < 1 || instr->b > TPU_TRANSPOSE_MAX)) {
         return "a transpose of no or more than 16 results";
     }
+    if ((instr->op == TPU_VROTS || instr->op == TPU_VBCS) && instr->b < TPU_OPERAND_IMM) {
+        return "the sublane must be one number for all lanes";
+    }
     return NULL;
 }
 

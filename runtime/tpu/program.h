@@ -6,6 +6,11 @@
 #include "runtime/tpu/chip.h"
 #include "runtime/tpu/isa.h"
 
+/* What went wrong, one line. */
+struct tpu_error {
+    char text[512];
+};
+
 enum {
     TPU_FILE_VERSION = 1,
     TPU_MAX_RANK = 64,
@@ -93,9 +98,10 @@ struct tpu_program {
 /* Bytes of one plane: the padded size of the tiled array, rounded up to TPU_HBM_ALIGN; -1 where
  * the description is malformed or the size is past 2^40. */
 int64_t tpu_array_plane_bytes(const struct tpu_array *array);
-/* Host <-> HBM image; `hbm` points at the array's first byte. The array must be well-formed. */
-void tpu_array_store(const struct tpu_array *array, const void *host, uint8_t *hbm);
-void tpu_array_load(const struct tpu_array *array, const uint8_t *hbm, void *host);
+/* Host <-> HBM image; `hbm` points at the array's first byte. The array must be well-formed.
+ * 0, or -1 where memory is out. */
+int tpu_array_store(const struct tpu_array *array, const void *host, uint8_t *hbm);
+int tpu_array_load(const struct tpu_array *array, const uint8_t *hbm, void *host);
 
 /* -1 with an error where anything does not hold that the reader promises: valid bundles, branch
  * targets within the code, arrays and constants within hbm_bytes, hbm_bytes and vmem_bytes within

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "backend/tpu/chip.h"
+#include "runtime/tpu/chip.h"
 
 static void built_in_chips(void **state) {
     (void)state;
