@@ -93,6 +93,9 @@ $(B)/test/%: $(B)/obj/%.o $(B)/libhlocc.a $(B)/libhlocc_rt.a
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libhlocc.a $(B)/libhlocc_rt.a $(LLVM_LIBS) -lcjson -lcmocka \
 	    -lm -lpthread
+# Files that become part of an object as they are.
+$(B)/obj/runtime/tpu/chip.o: $(wildcard runtime/tpu/chips/*.json)
+
 tests: $(TESTS)
 
 demo: all
