@@ -157,6 +157,9 @@ static bool slow_number(struct literal_reader *r, bool single, double *value) {
     char *stop;
     *value = single ? (double)strtof(digits, &stop) : strtod(digits, &stop);
     if (stop == digits) return false;
+    if (isinf(*value))
+        reader_fail(&r->reader, "%.*s is out of the range of %s", (int)(stop - digits), digits,
+                    element_type_name(r->literal->shape->type));
     r->reader.p += stop - digits;
     return true;
 }
@@ -196,6 +199,7 @@ static bool read_number(struct literal_reader *r, int part, double *value, bool 
 
 static void put_float(struct literal_reader *r) {
     enum element_type type = r->literal->shape->type;
+    const char *start = r->reader.p;
     double value, stored;
     bool nan;
     if (!read_number(r, 0, &value, &nan)) {
@@ -215,8 +219,10 @@ static void put_float(struct literal_reader *r) {
         literal_set_double(r->literal, r->next, value);
         stored = literal_get_double(r->literal, r->next);
     }
-    if (!isfinite(stored) && isfinite(value) && type != TYPE_F8E8M0FNU)
+    if (!isfinite(stored) && isfinite(value) && type != TYPE_F8E8M0FNU) {
+        r->reader.p = start;
         reader_fail(&r->reader, "%g is out of the range of %s", value, element_type_name(type));
+    }
 }
 
 static void put_complex(struct literal_reader *r) {
@@ -225,9 +231,14 @@ static void put_complex(struct literal_reader *r) {
     bool pair = reader_eat(&r->reader, '(');
     for (int i = 0; i < (pair ? 2 : 1); i++) {
         skip(r);
+        const char *start = r->reader.p;
         if (!read_number(r, i, &parts[i], &nan[i])) {
             reader_fail(&r->reader, "expected a number here");
             return;
+        }
+        if (r->literal->shape->type == TYPE_C64 && isfinite(parts[i]) && isinf((float)parts[i])) {
+            r->reader.p = start;
+            reader_fail(&r->reader, "%g is out of the range of c64", parts[i]);
         }
     }
     if (pair) reader_expect(&r->reader, ')');
@@ -260,6 +271,10 @@ static void put_int(struct literal_reader *r) {
         }
         value = yes;
         p += yes ? 4 : 5;
+    }
+    if (p < end && (*p == '.' || (*p | 32) == 'e')) {
+        reader_fail(&r->reader, "expected an integer here");
+        return;
     }
     uint64_t largest = type == TYPE_PRED ? 1 : (uint64_t)number_int_max(type);
     if (negative) largest = element_type_is_signed(type) ? largest + 1 : 0;
