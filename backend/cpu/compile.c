@@ -11,6 +11,8 @@
 #include <llvm-c/Transforms/PassBuilder.h>
 
 #include "backend/cpu/entry.h"
+#include "backend/cpu/lowering.h"
+#include "ir/literal.h"
 #include "passes/dataflow.h"
 #include "passes/pass.h"
 
@@ -42,6 +44,10 @@ static void check_computation(const struct hlo_computation *computation, struct 
         const char *why = "the CPU target needs static sizes: pad to the bound";
         bool fine =
             !shape_is_dynamic(i->shape) && (runs_by_itself(i) || cpu_lowering_of(i, &why) != NULL);
+        if (i->opcode == OP_CONSTANT && literal_has_elided(i->literal)) {
+            why = "the text leaves the values of this constant out";
+            fine = false;
+        }
         if (!fine) diag_instr_error(diag, i, "%s", why);
     }
 }
@@ -77,8 +83,9 @@ static void number_instructions(struct hlo_module *module) {
 
 static void emit_global(struct cpu_gen *g, const char *symbol, const char *suffix, LLVMTypeRef type,
                         uint64_t value) {
-    LLVMValueRef global =
-        LLVMAddGlobal(g->b.module, type, arena_printf(g->arena, "%s_%s", symbol, suffix));
+    const char *name = arena_printf(g->arena, "%s_%s", symbol, suffix);
+    LLVMValueRef global = LLVMGetNamedGlobal(g->b.module, name);
+    if (!global) global = LLVMAddGlobal(g->b.module, type, name);
     LLVMSetInitializer(global, LLVMConstInt(type, value, false));
     LLVMSetGlobalConstant(global, true);
 }
@@ -193,7 +200,9 @@ static bool write_code(LLVMModuleRef module, LLVMTargetMachineRef machine, enum 
 bool cpu_compile(struct hlo_module *hlo, const struct cpu_options *options, enum cpu_output output,
                  struct cpu_code *code, struct diag *diag) {
     memset(code, 0, sizeof *code);
-    if (!legalise(hlo, diag) || !all_supported(hlo, diag)) return false;
+    if (!legalise(hlo, diag)) return false;
+    cpu_bind_custom_calls(hlo, options);
+    if (!all_supported(hlo, diag)) return false;
     LLVMTargetMachineRef machine = machine_new(options, diag);
     if (!machine) return false;
     struct cpu_gen g = {.hlo = hlo, .arena = arena_new(), .diag = diag};

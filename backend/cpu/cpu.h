@@ -3,8 +3,15 @@
 #define BACKEND_CPU_CPU_H
 
 #include "ir/hlo.h"
+#include "runtime/cpu/custom_call.h"
 
 enum cpu_output { CPU_LLVM_IR, CPU_LLVM_BC, CPU_ASM, CPU_OBJ };
+
+/* A function that custom calls of its name run. */
+struct cpu_function {
+    const char *name;               /* a C name */
+    hlocc_custom_function *address; /* NULL: linked in later, or found in the process */
+};
 
 struct cpu_options {
     int opt_level;      /* 0 to 3 */
@@ -12,6 +19,8 @@ struct cpu_options {
     const char *triple; /* NULL: this machine's */
     const char *symbol; /* C name of the entry */
     int max_threads;    /* 0: the cores here */
+    const struct cpu_function *functions;
+    int nfunctions;
 };
 
 struct cpu_code {
@@ -32,7 +41,15 @@ struct cpu_jit;
 
 /* Makes an object (CPU_OBJ) callable in this process. NULL with an error in diag. */
 struct cpu_jit *cpu_jit_new(const struct cpu_code *code, const char *symbol, struct diag *diag);
+/* The same for a program that calls these functions; those without an address are looked up in the
+ * process. */
+struct cpu_jit *cpu_jit_new_with(const struct cpu_code *code, const char *symbol,
+                                 const struct cpu_function *functions, int nfunctions,
+                                 struct diag *diag);
 cpu_entry *cpu_jit_entry(const struct cpu_jit *jit);
 void cpu_jit_free(struct cpu_jit *jit); /* NULL is fine */
+
+/* Whether the text can name a C function. */
+bool cpu_is_symbol(const char *name);
 
 #endif

@@ -3,8 +3,9 @@
 #include <string.h>
 
 #include "passes/dataflow.h"
+#include "runtime/cpu/custom_call.h"
 
-enum { ALIGNMENT = 64, STATUS_WORKSPACE = 1, STATUS_NULL = 2 };
+enum { ALIGNMENT = 64 };
 /* Work (operations, elements) that a second thread is worth, and that code in place is worth. */
 enum { SHARE_WORK = 1 << 16, INLINE_WORK = 8 };
 
@@ -113,6 +114,8 @@ static bool has_elements(const struct hlo_instr *instr) {
     for (int i = 0; i < instr->shape->nleaves; i++)
         if (shape_is_array(shape_leaf(instr->shape, i)) && shape_leaf(instr->shape, i)->count > 0)
             return true;
+    if (instr->opcode == OP_CUSTOM_CALL)
+        return instr_bool(instr, ATTR_CUSTOM_CALL_HAS_SIDE_EFFECT, false);
     return (opcode_info(instr->opcode)->flags & OP_FLAG_SIDE_EFFECT) != 0;
 }
 
@@ -140,6 +143,8 @@ static void run_kernel(struct entry *e, const struct hlo_instr *instr) {
     int64_t work = cpu_work_of(instr);
     bool small = instr->opcode != OP_FUSION && work <= INLINE_WORK && !call.lowering->scratch;
     if (call.lowering->in_entry || small) {
+        int64_t scratch = call.lowering->scratch ? call.lowering->scratch(instr) : 0;
+        if (scratch > e->scratch) e->scratch = scratch;
         kernel_emit_inline(e->g, &call, pointers);
         return;
     }
@@ -247,7 +252,7 @@ static int flat_leaves(struct cpu_gen *g, bool **needed) {
     return count;
 }
 
-static void load_arguments(struct entry *e, LLVMValueRef function, int64_t arena_size) {
+static void load_arguments(struct entry *e, LLVMValueRef function, const char *symbol) {
     struct cpu_gen *g = e->g;
     LLVMBuilderRef b = g->b.builder;
     const struct shape *result = g->hlo->entry->root->shape;
@@ -257,20 +262,23 @@ static void load_arguments(struct entry *e, LLVMValueRef function, int64_t arena
     if (count) null = LLVMBuildIsNull(b, LLVMGetParam(function, 0), "");
     if (result->nleaves)
         null = LLVMBuildOr(b, null, LLVMBuildIsNull(b, LLVMGetParam(function, 1), ""), "");
-    return_if(e, null, STATUS_NULL);
+    return_if(e, null, HLOCC_STATUS_NULL);
     e->inputs = load_pointers(e, LLVMGetParam(function, 0), count, needed, &bad);
     needed = arena_array(g->arena, (size_t)result->nleaves + 1, sizeof *needed);
     for (int i = 0; i < result->nleaves; i++)
         needed[i] = shape_leaf(result, i)->bytes > 0;
     e->outputs = load_pointers(e, LLVMGetParam(function, 1), result->nleaves, needed, &bad);
-    return_if(e, bad, STATUS_NULL);
-    if (arena_size == 0) return;
+    return_if(e, bad, HLOCC_STATUS_NULL);
+    /* How much scratch there is comes out at the end: the number is read from where it will be. */
     LLVMTypeRef i64 = LLVMInt64TypeInContext(g->b.context);
+    const char *name = arena_printf(g->arena, "%s_workspace_size", symbol);
+    LLVMValueRef size = LLVMBuildLoad2(b, i64, LLVMAddGlobal(g->b.module, i64, name), "");
     LLVMValueRef at = LLVMBuildPtrToInt(b, e->workspace, i64, "");
     at = LLVMBuildAnd(b, at, gen_i64(g, ALIGNMENT - 1), "");
     bad = LLVMBuildIsNull(b, e->workspace, "");
     bad = LLVMBuildOr(b, bad, LLVMBuildICmp(b, LLVMIntNE, at, gen_i64(g, 0), ""), "");
-    return_if(e, bad, STATUS_WORKSPACE);
+    bad = LLVMBuildAnd(b, bad, LLVMBuildICmp(b, LLVMIntNE, size, gen_i64(g, 0), ""), "");
+    return_if(e, bad, HLOCC_STATUS_WORKSPACE);
 }
 
 static void set_float_mode(struct cpu_gen *g, const char *name, LLVMValueRef slot) {
@@ -320,7 +328,7 @@ bool entry_emit(struct cpu_gen *g, const struct buffer_assignment *assignment, c
     cpu_mark_function(&g->b, function);
     e.workspace = LLVMGetParam(function, 2);
     LLVMPositionBuilderAtEnd(g->b.builder, new_block(&e, "entry"));
-    load_arguments(&e, function, assignment->arena_size);
+    load_arguments(&e, function, symbol);
     g->fail = new_block(&e, "return");
     LLVMBasicBlockRef here = LLVMGetInsertBlock(g->b.builder);
     LLVMPositionBuilderAtEnd(g->b.builder, g->fail);

@@ -11,7 +11,17 @@ struct cpu_jit {
     cpu_entry *entry;
 };
 
-static LLVMErrorRef load(struct cpu_jit *jit, const struct cpu_code *code, const char *symbol) {
+static LLVMErrorRef define(struct cpu_jit *jit, LLVMOrcJITDylibRef library,
+                           const struct cpu_function *function) {
+    LLVMJITSymbolFlags flags = {
+        LLVMJITSymbolGenericFlagsExported | LLVMJITSymbolGenericFlagsCallable, 0};
+    LLVMOrcCSymbolMapPair pair = {LLVMOrcLLJITMangleAndIntern(jit->jit, function->name),
+                                  {(LLVMOrcExecutorAddress)(uintptr_t)function->address, flags}};
+    return LLVMOrcJITDylibDefine(library, LLVMOrcAbsoluteSymbols(&pair, 1));
+}
+
+static LLVMErrorRef load(struct cpu_jit *jit, const struct cpu_code *code, const char *symbol,
+                         const struct cpu_function *functions, int nfunctions) {
     LLVMErrorRef error = LLVMOrcCreateLLJIT(&jit->jit, NULL);
     if (error) return error;
     LLVMOrcJITDylibRef library = LLVMOrcLLJITGetMainJITDylib(jit->jit);
@@ -20,6 +30,10 @@ static LLVMErrorRef load(struct cpu_jit *jit, const struct cpu_code *code, const
         &process, LLVMOrcLLJITGetGlobalPrefix(jit->jit), NULL, NULL);
     if (error) return error;
     LLVMOrcJITDylibAddGenerator(library, process);
+    for (int i = 0; i < nfunctions; i++) {
+        error = functions[i].address ? define(jit, library, &functions[i]) : NULL;
+        if (error) return error;
+    }
     LLVMMemoryBufferRef object =
         LLVMCreateMemoryBufferWithMemoryRangeCopy(code->data, code->size, symbol);
     error = LLVMOrcLLJITAddObjectFile(jit->jit, library, object);
@@ -31,10 +45,16 @@ static LLVMErrorRef load(struct cpu_jit *jit, const struct cpu_code *code, const
 }
 
 struct cpu_jit *cpu_jit_new(const struct cpu_code *code, const char *symbol, struct diag *diag) {
+    return cpu_jit_new_with(code, symbol, NULL, 0, diag);
+}
+
+struct cpu_jit *cpu_jit_new_with(const struct cpu_code *code, const char *symbol,
+                                 const struct cpu_function *functions, int nfunctions,
+                                 struct diag *diag) {
     struct cpu_jit *jit = calloc(1, sizeof *jit);
     LLVMInitializeNativeTarget();
     LLVMInitializeNativeAsmPrinter();
-    LLVMErrorRef error = jit ? load(jit, code, symbol) : NULL;
+    LLVMErrorRef error = jit ? load(jit, code, symbol, functions, nfunctions) : NULL;
     if (jit && !error) return jit;
     char *text = error ? LLVMGetErrorMessage(error) : NULL;
     diag_error(diag, (struct src_loc){0}, "cannot load the code: %s", text ? text : "no memory");

@@ -6,6 +6,7 @@
 #include "passes/fusion_shape.h"
 
 static const char no_code[] = "the CPU target has no code for this operation";
+static const char static_sizes[] = "the CPU target needs static sizes: pad to the bound";
 static const char too_many[] = "the CPU target has no code for this many operands or results";
 
 /* ---- what can be computed element by element ---- */
@@ -107,6 +108,11 @@ static bool is_loop(const struct hlo_instr *instr) {
 
 /* The first that matches counts. */
 static const struct cpu_lowering lowerings[] = {
+    {.name = "custom call",
+     .match = custom_call_match,
+     .scratch = custom_call_scratch,
+     .emit = custom_call_emit,
+     .in_entry = true},
     {.name = "library",
      .match = library_match,
      .units = library_units,
@@ -131,15 +137,37 @@ static const struct cpu_lowering lowerings[] = {
     {.name = "loop", .match = is_loop, .units = loop_kernel_units, .emit = loop_kernel_emit},
 };
 
+/* What the user can do about an operation without code. */
+static const char *reason_of(const struct hlo_instr *instr, const char *otherwise) {
+    switch (instr->opcode) {
+    case OP_CUSTOM_CALL:
+        return "the CPU target does not know this custom call; a C function of its name has to be "
+               "named or registered";
+    case OP_INFEED:
+    case OP_OUTFEED:
+    case OP_SEND:
+    case OP_SEND_DONE:
+    case OP_RECV:
+    case OP_RECV_DONE: return "the CPU target moves no data while a program runs";
+    case OP_SET_DIMENSION_SIZE:
+    case OP_GET_DIMENSION_SIZE: return static_sizes;
+    default: break;
+    }
+    if (opcode_info(instr->opcode)->flags & OP_FLAG_COLLECTIVE ||
+        instr->opcode == OP_PARTITION_ID || instr->opcode == OP_REPLICA_ID)
+        return "the CPU target runs one partition alone";
+    return otherwise;
+}
+
 const struct cpu_lowering *cpu_lowering_of(const struct hlo_instr *instr, const char **why) {
     *why = no_code;
     if (shape_is_dynamic(instr->shape)) {
-        *why = "the CPU target needs static sizes: pad to the bound";
+        *why = static_sizes;
         return NULL;
     }
     for (size_t i = 0; i < sizeof lowerings / sizeof *lowerings; i++)
         if (lowerings[i].match(instr)) return &lowerings[i];
-    if (!gen_is_elemental(instr, why)) return NULL;
+    if (!gen_is_elemental(instr, why)) *why = reason_of(instr, *why);
     return NULL;
 }
 

@@ -30,6 +30,14 @@ bool select_scatter_match(const struct hlo_instr *instr);
 int64_t select_scatter_units(const struct hlo_instr *instr);
 void select_scatter_emit(struct cpu_gen *g, struct cpu_kernel *k);
 
+/* Custom calls of the user's functions; those of the options are bound to their instructions
+ * first. */
+struct cpu_options;
+void cpu_bind_custom_calls(struct hlo_module *module, const struct cpu_options *options);
+bool custom_call_match(const struct hlo_instr *instr);
+int64_t custom_call_scratch(const struct hlo_instr *instr);
+void custom_call_emit(struct cpu_gen *g, struct cpu_kernel *k);
+
 /* An element of a bitcast-convert between any two types. */
 LLVMValueRef gen_bitcast_convert(struct cpu_gen *g, const struct hlo_instr *instr,
                                  const LLVMValueRef *index);
