@@ -105,10 +105,13 @@ static void read_layout(struct reader *reader, struct layout *layout, int64_t *o
             reader_fail(reader, "a layout of more than 64 dimensions");
             return;
         }
+        reader_skip(reader);
+        const char *at = reader->p;
         int64_t dim = reader_int(reader);
-        if (dim < 0 || dim >= SHAPE_MAX_RANK || seen >> dim & 1)
+        if (dim < 0 || dim >= SHAPE_MAX_RANK || seen >> dim & 1) {
+            reader->p = at;
             reader_fail(reader, "the layout is no permutation of the dimensions");
-        else
+        } else
             seen |= 1ull << dim;
         order[layout->rank++] = dim;
         if (!reader_eat(reader, ',') && !reader_peek(reader, '}') && !reader_peek(reader, ':'))

@@ -28,6 +28,7 @@ static int64_t product(struct int_list list) {
 
 /* `<=[4,2]T(1,0)` behind dims that have been read. */
 static void read_iota(struct reader *reader, struct int_list dims, struct iota_tiles *iota) {
+    const char *start = reader->p;
     struct int_list reshape = read_bracket_ints(reader);
     iota->ndims = dims.count;
     iota->dims = dims.v;
@@ -53,8 +54,10 @@ static void read_iota(struct reader *reader, struct int_list dims, struct iota_t
     int64_t tiles = product(dims), devices = product(reshape);
     if (tiles < 0 || devices < 0)
         reader_fail(reader, "sizes of device tiles must be positive and their product fit");
-    else if (tiles != devices)
+    else if (tiles != devices) {
+        reader->p = start;
         reader_fail(reader, "%lld tiles for %lld devices", (long long)tiles, (long long)devices);
+    }
 }
 
 const struct replica_groups *parse_replica_groups(struct reader *reader, struct span value) {
@@ -104,6 +107,7 @@ static void read_last_dims(struct reader *reader, struct sharding *sharding) {
 }
 
 static void read_devices(struct reader *reader, struct sharding *sharding) {
+    const char *start = reader->p;
     struct int_list dims = read_bracket_ints(reader);
     sharding->kind = SHARDING_TILED;
     sharding->ndims = dims.count;
@@ -120,9 +124,11 @@ static void read_devices(struct reader *reader, struct sharding *sharding) {
         devices[sharding->ndevices++] = reader_int(reader);
     } while (!reader->failed && reader_eat(reader, ','));
     sharding->devices = devices;
-    if (!reader->failed && product(dims) != sharding->ndevices)
+    if (!reader->failed && product(dims) != sharding->ndevices) {
+        reader->p = start;
         reader_fail(reader, "%lld tiles for %d devices", (long long)product(dims),
                     sharding->ndevices);
+    }
 }
 
 static void read_tuple(struct reader *reader, struct sharding *sharding, int depth) {
