@@ -21,6 +21,8 @@ static const struct command commands[] = {
     {"run", cmd_run, "run a program on .npy or random inputs"},
     {"test", cmd_test, "run recorded cases and compare the results"},
     {"check", cmd_check, "parse and verify"},
+    {"asm", cmd_asm, "TPU program text to a program file"},
+    {"disasm", cmd_disasm, "TPU program file to text"},
     {"opt", cmd_opt, "HLO in, HLO out, through the named passes"},
     {"ops", cmd_ops, "list the operations"},
     {"passes", cmd_passes, "list the passes"},

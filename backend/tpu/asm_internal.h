@@ -24,6 +24,7 @@ struct assembler {
     struct tpu_program *program;
     int bundle_capacity, label_capacity, fixup_capacity, line_capacity;
     int labels, fixups;
+    uint64_t data_at; /* bytes of the last .constant that have been read */
     struct asm_label *label;
     struct asm_fixup *fixup;
 };

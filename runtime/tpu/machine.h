@@ -167,7 +167,7 @@ struct tpu_core {
 struct tpu_machine {
     const struct tpu_executable *executable;
     const struct tpu_chip *chip;
-    const struct tpu_options *options;
+    const struct tpu_run_options *options;
     uint64_t vmem_rows, smem_words, hbm_words; /* of the program's plan */
     struct tpu_core *cores;
     int core_count;

@@ -312,9 +312,9 @@ static int run_machine(struct tpu_machine *machine, const void *const *inputs, v
 }
 
 int tpu_execute(const struct tpu_executable *executable, const void *const *inputs,
-                void *const *outputs, const struct tpu_options *options, struct tpu_stats *stats,
-                struct tpu_error *error) {
-    static const struct tpu_options plain;
+                void *const *outputs, const struct tpu_run_options *options,
+                struct tpu_stats *stats, struct tpu_error *error) {
+    static const struct tpu_run_options plain;
     const struct tpu_program *p = executable->program;
     struct tpu_machine machine = {
         .executable = executable,

@@ -57,7 +57,7 @@ struct tpu_stats {
 };
 void tpu_stats_clear(struct tpu_stats *stats);
 
-struct tpu_options {
+struct tpu_run_options {
     uint64_t max_cycles; /* 0: no limit; past it the run is an error */
     FILE *trace;         /* Trace Event JSON for Perfetto, or NULL */
     int threads;         /* 0: 1 */
@@ -68,8 +68,8 @@ struct tpu_options {
  * 0; -1 with an error: memory, or a hazard, which names the bundle, its HLO instruction and the
  * reason. `options` and `stats` may be NULL. */
 int tpu_execute(const struct tpu_executable *executable, const void *const *inputs,
-                void *const *outputs, const struct tpu_options *options, struct tpu_stats *stats,
-                struct tpu_error *error);
+                void *const *outputs, const struct tpu_run_options *options,
+                struct tpu_stats *stats, struct tpu_error *error);
 
 #ifdef __cplusplus
 }
