@@ -14,6 +14,7 @@
 struct target_program {
     struct target_options options;
     struct hlo_module *module;
+    struct tpu_session *tpu;
 #ifdef HAVE_CPU
     struct cpu_session *cpu;
 #endif
@@ -55,6 +56,12 @@ struct target_program *target_prepare(struct hlo_module *module,
     program->options = *options;
     program->module = module;
     if (options->kind == TARGET_INTERP) return program;
+    if (options->kind == TARGET_TPU) {
+        program->tpu = tpu_session_new(module, options, diag);
+        if (program->tpu) return program;
+        free(program);
+        return NULL;
+    }
 #ifdef HAVE_CPU
     program->cpu = cpu_session_new(module, options, diag);
     if (program->cpu) return program;
@@ -73,6 +80,7 @@ bool target_check(struct hlo_module *module, const struct target_options *option
 
 struct literal *target_run(struct target_program *program, struct literal *const *args,
                            struct diag *diag) {
+    if (program->tpu) return tpu_session_run(program->tpu, args, diag);
 #ifdef HAVE_CPU
     if (program->cpu) return cpu_session_run(program->cpu, args, diag);
 #endif
@@ -94,6 +102,7 @@ bool target_emit(struct hlo_module *module, const struct target_options *options
 
 void target_free(struct target_program *program) {
     if (!program) return;
+    tpu_session_free(program->tpu);
 #ifdef HAVE_CPU
     cpu_session_free(program->cpu);
 #endif

@@ -38,7 +38,15 @@ static const enum pass_id cpu_pipeline[] = {PASS_single_device,
                                             PASS_reduction_splitter,
                                             PASS_fusion,
                                             MEMORY};
-static const enum pass_id tpu_pipeline[] = {PASS_batch_norm_expander, SIMPLIFY, LOOPS, MEMORY};
+static const enum pass_id tpu_pipeline[] = {PASS_single_device,
+                                            PASS_call_inliner,
+                                            PASS_fusion_inliner,
+                                            PASS_layout_normalizer,
+                                            PASS_batch_norm_expander,
+                                            SIMPLIFY,
+                                            LOOPS,
+                                            PASS_reshape_materializer,
+                                            MEMORY};
 /* -O0: the least that the backends take. */
 static const enum pass_id plain_pipeline[] = {PASS_single_device, PASS_call_inliner, PASS_dce,
                                               MEMORY};

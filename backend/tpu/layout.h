@@ -10,8 +10,7 @@
 #define BACKEND_TPU_LAYOUT_H
 
 #include "ir/shape.h"
-
-enum { TPU_LANES = 128, TPU_SUBLANES = 8, TPU_ROW_BYTES = 512 };
+#include "runtime/tpu/isa.h"
 
 struct tpu_layout {
     enum element_type type;

@@ -3,9 +3,9 @@
 #ifndef BACKEND_TPU_MEMORY_H
 #define BACKEND_TPU_MEMORY_H
 
-#include "runtime/tpu/chip.h"
 #include "backend/tpu/layout.h"
 #include "passes/buffer_assignment.h"
+#include "runtime/tpu/chip.h"
 
 struct tpu_memory {
     const struct buffer_assignment *buffers;

@@ -48,7 +48,8 @@ static void report_unsupported(const struct hlo_module *module, bool written, st
     }
 }
 
-bool tpu_check(struct hlo_module *module, const struct tpu_options *options, struct diag *diag) {
+bool tpu_check(struct hlo_module *module, const struct tpu_compile_options *options,
+               struct diag *diag) {
     int errors = diag->errors;
     /* What the passes have added has no place in the text, and repeats what is said of others. */
     report_unsupported(module, true, diag);

@@ -2,10 +2,10 @@
 #ifndef BACKEND_TPU_TPU_H
 #define BACKEND_TPU_TPU_H
 
-#include "runtime/tpu/chip.h"
 #include "ir/hlo.h"
+#include "runtime/tpu/program.h"
 
-struct tpu_options {
+struct tpu_compile_options {
     struct tpu_chip chip;
     int matmul_precision; /* ENUM_PRECISION_* of products that do not say; 0: default */
 };
@@ -16,6 +16,12 @@ const char *tpu_unsupported(const struct hlo_instr *instr);
 /* False with errors in diag where the module, which has been through the target's passes, cannot
  * run or does not fit: everything that stands in the way, each with its place. Allocates nothing of
  * the program's size. */
-bool tpu_check(struct hlo_module *module, const struct tpu_options *options, struct diag *diag);
+bool tpu_check(struct hlo_module *module, const struct tpu_compile_options *options,
+               struct diag *diag);
+/* The program, in `arena`, which may refer to the module. False with errors in diag; tpu_check has
+ * been passed. */
+bool tpu_compile(struct arena *arena, struct hlo_module *module,
+                 const struct tpu_compile_options *options, struct tpu_program *program,
+                 struct diag *diag);
 
 #endif

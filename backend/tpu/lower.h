@@ -1,0 +1,89 @@
+/* From the module's schedule to code: one kernel after another. Between kernels every value is in
+ * HBM, where the memory plan puts it; a kernel brings what it reads to VMEM, computes there, and
+ * takes the results back. */
+#ifndef BACKEND_TPU_LOWER_H
+#define BACKEND_TPU_LOWER_H
+
+#include "backend/tpu/memory.h"
+#include "backend/tpu/tpu.h"
+#include "backend/tpu/value.h"
+#include "runtime/tpu/program.h"
+
+/* SMEM: descriptors of fixed kinds, scalars on their way, spilled registers. */
+enum {
+    SMEM_IN = 0,      /* a run from HBM to VMEM, flag 0 */
+    SMEM_OUT = 16,    /* a run from VMEM to HBM, flag 1 */
+    SMEM_ROW = 32,    /* rows of HBM that pass through VMEM, flag 2 */
+    SMEM_SCALAR = 48, /* a word from HBM to SMEM_VALUE, flag 3 */
+    SMEM_VALUE = 64,
+    SMEM_SPILL = 80,
+};
+enum { FLAG_IN, FLAG_OUT, FLAG_ROW, FLAG_SCALAR };
+/* Rows before and after every array in VMEM that loads may touch. */
+enum { VMEM_GUARD = 64 };
+
+struct lower {
+    struct arena *arena;
+    struct hlo_module *module;
+    const struct tpu_compile_options *options;
+    const struct tpu_memory *memory;
+    struct diag *diag;
+    struct mir_code code;
+    int *labels; /* bundles, by label; -1: not yet known */
+    int nlabels, label_capacity;
+    struct tpu_constant *constants;
+    int nconstants, constant_capacity;
+    int64_t hbm_end; /* bytes */
+    struct tpu_source *sources;
+    int nsources, source_capacity;
+    struct tpu_line *lines;
+    int nlines, line_capacity;
+};
+
+/* A kernel in the making. */
+struct job {
+    struct lower *lower;
+    const struct hlo_instr *instr;
+    struct arena *arena; /* freed with the job */
+    struct kernel *k;
+    struct values g;
+    int64_t row; /* of VMEM: the first that is free */
+    int waiting; /* DMAs under way on FLAG_IN */
+};
+
+void job_open(struct job *job, struct lower *lower, const struct hlo_instr *instr);
+/* Allocates, schedules and appends the kernel. False with an error in diag. */
+bool job_close(struct job *job);
+/* Rows of VMEM with guards around them; -1 where there are not that many. */
+int64_t job_rows(struct job *job, int64_t rows);
+int64_t job_rows_left(const struct job *job);
+/* The array of a leaf, in HBM. False where it has none. */
+bool leaf_array(struct lower *lower, const struct hlo_instr *instr, int leaf, struct tarray *array);
+/* An array of that shape in VMEM that belongs to the kernel alone. False where it does not fit. */
+bool job_array(struct job *job, const struct shape *shape, struct tarray *array);
+/* Starts bringing the array to VMEM where it fits there; `array` says where it is then. */
+void job_bring(struct job *job, struct tarray *array);
+void job_wait(struct job *job); /* for all that was started */
+/* Brings all arrays that the instruction reads and binds them in job->g; waits. */
+void job_stage(struct job *job, const struct hlo_instr *instr, int64_t rows_for_results);
+/* Where a result is computed: in VMEM where it fits, else straight in HBM. */
+void job_result(struct job *job, int leaf, struct tarray *array);
+/* Takes a result that was computed in VMEM to HBM, and waits. */
+void job_take(struct job *job, int leaf, const struct tarray *array);
+
+/* The image of a constant of the memory plan. */
+void lower_constant(struct lower *lower, const struct hlo_instr *instr, int64_t address);
+
+/* A new label, and its place: before the next kernel. */
+int lower_label(struct lower *lower);
+void lower_place(struct lower *lower, int label);
+
+/* All code of a computation that runs by itself. False with errors in diag. */
+bool lower_computation(struct lower *lower, const struct hlo_computation *computation);
+/* Kernels of one kind each (lower_*.c). False with an error in diag. */
+bool lower_map(struct lower *lower, const struct hlo_instr *instr);
+bool lower_while(struct lower *lower, const struct hlo_instr *instr);
+bool lower_conditional(struct lower *lower, const struct hlo_instr *instr);
+bool lower_halt(struct lower *lower);
+
+#endif

@@ -1,0 +1,97 @@
+/* Machine code of one kernel before it is packed: instructions of the machine's table (isa.def) on
+ * virtual registers, in blocks. A kernel is what is allocated and scheduled at once; no register
+ * lives from one kernel to the next. Registers may be written several times. */
+#ifndef BACKEND_TPU_MIR_H
+#define BACKEND_TPU_MIR_H
+
+#include "ir/arena.h"
+#include "runtime/tpu/isa.h"
+
+enum mir_class { MIR_NONE, MIR_S, MIR_V, MIR_M, MIR_P, MIR_CLASSES };
+
+/* A virtual register; 0: none (the always-on mask or predicate, no operand). After mir_allocate,
+ * the physical register's number plus one. */
+typedef int treg;
+
+enum mir_b { MIR_B_NONE, MIR_B_REG, MIR_B_SCALAR, MIR_B_IMM };
+enum mir_stride { MIR_STRIDE_1, MIR_STRIDE_0, MIR_STRIDE_IMM, MIR_STRIDE_REG };
+
+struct mop {
+    uint8_t op;          /* enum tpu_op */
+    uint8_t bkind;       /* enum mir_b; MIR_B_SCALAR: a scalar broadcast into a vector slot */
+    uint8_t stride_kind; /* enum mir_stride: loads and stores */
+    bool unless;         /* the predicate is negated */
+    uint8_t unit, flags; /* matrix units */
+    treg d, a, b;
+    treg mask, pred;
+    treg base, stride_reg; /* loads, stores: scalars; base 0: address 0 */
+    treg amount;           /* AMOUNT given by a scalar; else imm */
+    int32_t imm;           /* b where MIR_B_IMM; AMOUNT */
+    int32_t offset;        /* loads, stores: rows */
+    int32_t stride;        /* MIR_STRIDE_IMM */
+    int literal;           /* a flag (F), a count (N) */
+    int target;            /* branches: a block; or -1 - label, a place in the program */
+    int tag; /* memory that a load or store touches; others with other tags are disjoint, and
+                tag 0 may be any */
+};
+
+struct mblock {
+    struct mop *ops;
+    int count, capacity;
+    int depth;   /* of loops around it */
+    int address; /* first bundle, relative to the kernel, once scheduled */
+};
+
+struct mir {
+    struct arena *arena;
+    uint8_t *classes; /* by virtual register: enum mir_class */
+    int nregs, reg_capacity;
+    struct mblock *blocks; /* in the order in which they lie in memory */
+    int nblocks, block_capacity;
+    int depth;
+    /* Where spilled registers go: rows of VMEM and words of SMEM, and how many there are. */
+    int64_t spill_row, spill_word;
+    int spill_rows, spill_words;
+    int spilled; /* registers that were */
+};
+
+struct mir *mir_new(struct arena *arena);
+treg mir_reg(struct mir *mir, enum mir_class class);
+/* Appends to the last block. The address is good until the next call. */
+struct mop *mir_add(struct mir *mir, const struct mop *op);
+/* Starts a new block and returns its number. */
+int mir_block(struct mir *mir);
+
+/* What an instruction reads and writes; `kinds` of registers as virtual ones. At most
+ * MIR_MOST_READS reads. */
+enum { MIR_MOST_READS = 10 };
+struct mir_ref {
+    treg *reg;
+    enum mir_class class;
+};
+/* References into `op`; *write is NULL where it writes none. A dest that is read too (masked or
+ * predicated writes, read-modify-write) is in both. */
+int mir_refs(struct mop *op, struct mir_ref reads[MIR_MOST_READS], struct mir_ref *write);
+
+/* Gives every virtual register a physical one, or memory. NULL, or why that cannot be. */
+const char *mir_allocate(struct mir *mir);
+
+/* A branch whose target is still to be filled in: pair 0 of a bundle. */
+struct mir_fixup {
+    int bundle;
+    int target; /* as mop.target: a bundle of the kernel where a block was named */
+};
+
+struct mir_code {
+    struct arena *arena;
+    struct tpu_bundle *bundles;
+    int count, capacity;
+    struct mir_fixup *fixups;
+    int nfixups, fixup_capacity;
+};
+
+/* Schedules and packs allocated code, appending to `code`; sets the blocks' addresses. Fixups name
+ * bundles of `code` for blocks, and labels. NULL, or what is wrong with it. */
+const char *mir_schedule(struct mir *mir, struct mir_code *code);
+
+#endif

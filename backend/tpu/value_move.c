@@ -1,0 +1,248 @@
+/* Operations that move elements: an index of the result becomes an index of an operand. */
+#include "backend/tpu/value.h"
+
+static struct tval operand_at(struct values *g, const struct hlo_instr *instr, int operand,
+                              const struct ix *index, treg active) {
+    return value_at(g, instr->operands[operand], 0, index, active);
+}
+
+static struct tval broadcast(struct values *g, const struct hlo_instr *instr,
+                             const struct ix *index, treg active) {
+    struct int_list dims = instr_ints(instr, ATTR_DIMENSIONS);
+    struct ix inner[SHAPE_MAX_RANK];
+    for (int d = 0; d < instr->operands[0]->shape->rank && d < dims.count; d++)
+        inner[d] = index[dims.v[d]];
+    return operand_at(g, instr, 0, inner, active);
+}
+
+static struct tval transpose(struct values *g, const struct hlo_instr *instr,
+                             const struct ix *index, treg active) {
+    struct int_list dims = instr_ints(instr, ATTR_DIMENSIONS);
+    struct ix inner[SHAPE_MAX_RANK];
+    for (int d = 0; d < dims.count; d++)
+        inner[dims.v[d]] = index[d];
+    return operand_at(g, instr, 0, inner, active);
+}
+
+static struct tval reverse(struct values *g, const struct hlo_instr *instr, const struct ix *index,
+                           treg active) {
+    struct int_list dims = instr_ints(instr, ATTR_DIMENSIONS);
+    struct ix inner[SHAPE_MAX_RANK];
+    for (int d = 0; d < instr->shape->rank; d++)
+        inner[d] = index[d];
+    for (int i = 0; i < dims.count; i++) {
+        int64_t d = dims.v[i], last = instr->shape->dims[d] - 1;
+        inner[d] = ix_addi(ix_muli(g->k, index[d], -1), (int32_t)last);
+    }
+    return operand_at(g, instr, 0, inner, active);
+}
+
+static struct tval slice(struct values *g, const struct hlo_instr *instr, const struct ix *index,
+                         treg active) {
+    const struct slice_list *slices = instr_attr(instr, ATTR_SLICE)->slices;
+    struct ix inner[SHAPE_MAX_RANK];
+    for (int d = 0; d < instr->shape->rank; d++)
+        inner[d] = ix_addi(ix_muli(g->k, index[d], (int32_t)slices->v[d].stride),
+                           (int32_t)slices->v[d].start);
+    return operand_at(g, instr, 0, inner, active);
+}
+
+/* Groups of dimensions with equal products are independent; within one, the place is divided anew.
+ */
+static void reshape_index(struct kernel *k, const struct shape *to, const struct shape *from,
+                          const struct ix *index, struct ix *inner) {
+    int t = 0, f = 0;
+    while (f < from->rank || t < to->rank) {
+        int first_t = t, first_f = f;
+        int64_t a = 1, b = 1;
+        if (t < to->rank) a = to->dims[t++];
+        if (f < from->rank) b = from->dims[f++];
+        while (a != b) {
+            if (a < b && t < to->rank)
+                a *= to->dims[t++];
+            else if (f < from->rank)
+                b *= from->dims[f++];
+            else
+                break;
+        }
+        struct ix place = ix_const(0);
+        for (int d = first_t; d < t; d++)
+            place = ix_add(k, ix_muli(k, place, (int32_t)to->dims[d]), index[d]);
+        for (int d = f - 1; d >= first_f; d--) {
+            inner[d] = d == first_f ? place : ix_mod(k, place, (int32_t)from->dims[d]);
+            place = ix_div(k, place, (int32_t)from->dims[d]);
+        }
+    }
+}
+
+static struct tval reshape(struct values *g, const struct hlo_instr *instr, const struct ix *index,
+                           treg active) {
+    struct ix inner[SHAPE_MAX_RANK];
+    reshape_index(g->k, instr->shape, instr->operands[0]->shape, index, inner);
+    return operand_at(g, instr, 0, inner, active);
+}
+
+static struct tval pad(struct values *g, const struct hlo_instr *instr, const struct ix *index,
+                       treg active) {
+    struct kernel *k = g->k;
+    const struct shape *from = instr->operands[0]->shape;
+    const struct padding_config *padding = instr_attr(instr, ATTR_PADDING)->padding;
+    struct ix inner[SHAPE_MAX_RANK];
+    struct tval fill = operand_at(g, instr, 1, NULL, active);
+    treg inside = 0;
+    if (from->count == 0) return fill;
+    for (int d = 0; d < from->rank; d++) {
+        int32_t step = (int32_t)padding->v[d].interior + 1;
+        int32_t size = (int32_t)from->dims[d];
+        struct ix at = ix_addi(index[d], -(int32_t)padding->v[d].low);
+        inside = m_and(k, inside, ix_within(k, at, 0, (size - 1) * step));
+        if (step > 1) {
+            at = ix_clamp(k, at, 0, (size - 1) * step);
+            treg rest = ix_reg(k, ix_mod(k, at, step));
+            inside = m_and(k, inside, k_binary_i(k, TPU_VEQ, rest, 0));
+            at = ix_div(k, at, step);
+        }
+        inner[d] = at;
+    }
+    struct tval value = operand_at(g, instr, 0, inner, m_and(k, active, inside));
+    return inside ? element_select(k, inside, value, fill) : value;
+}
+
+/* Scalars decide by a branch which operand is read, vectors by selects. */
+static struct tval concatenate(struct values *g, const struct hlo_instr *instr,
+                               const struct ix *index, treg active) {
+    struct kernel *k = g->k;
+    int64_t dim = instr_ints(instr, ATTR_DIMENSIONS).v[0], start = 0;
+    struct ix inner[SHAPE_MAX_RANK], at = index[dim];
+    struct tval result = {{0, 0}};
+    for (int d = 0; d < instr->shape->rank; d++)
+        inner[d] = index[d];
+    for (int i = 0; i < instr->noperands; i++) {
+        int64_t size = instr->operands[i]->shape->dims[dim], first = start;
+        start += size;
+        if (size == 0 || at.high < first || (at.low >= start && i + 1 < instr->noperands)) continue;
+        inner[dim] = ix_addi(at, -(int32_t)first);
+        treg here = ix_within(k, inner[dim], 0, (int32_t)size - 1);
+        if (at.low >= 0 && start == instr->shape->dims[dim] && !result.v[0]) here = 0;
+        int memos = g->nmemos, branch = -1;
+        if (ix_is_scalar(at) && here) {
+            if (!result.v[0]) {
+                result = value_variable(k, (struct tval){{k_const(k, 0), k_const(k, 0)}});
+                if (element_type_size(instr->shape->type) < 8) result.v[1] = 0;
+            }
+            treg below = s_compare(k, TPU_SLTS, at.s, sx_const((int32_t)start));
+            treg above = s_compare(k, TPU_SGES, at.s, sx_const((int32_t)first));
+            branch = if_begin(k, k_binary(k, TPU_PAND, below, above), false);
+        }
+        struct tval value = operand_at(g, instr, i, inner, m_and(k, active, here));
+        if (branch >= 0) {
+            value_assign(k, result, 0, value);
+            if_end(k, branch);
+            g->nmemos = memos;
+        } else if (!result.v[0]) {
+            result = value;
+        } else {
+            result = element_select(k, here, value, result);
+        }
+    }
+    return result;
+}
+
+static const struct sx *starts_of(const struct values *g, const struct hlo_instr *instr) {
+    for (int i = 0; i < g->nstarts; i++)
+        if (g->starts[i].instr == instr) return g->starts[i].start;
+    return NULL;
+}
+
+static struct tval dynamic_slice(struct values *g, const struct hlo_instr *instr,
+                                 const struct ix *index, treg active) {
+    const struct sx *start = starts_of(g, instr);
+    struct ix inner[SHAPE_MAX_RANK];
+    if (!start) return (struct tval){{0, 0}};
+    for (int d = 0; d < instr->shape->rank; d++)
+        inner[d] = ix_add(g->k, index[d], ix_scalar(start[d]));
+    return operand_at(g, instr, 0, inner, active);
+}
+
+static struct tval dynamic_update_slice(struct values *g, const struct hlo_instr *instr,
+                                        const struct ix *index, treg active) {
+    struct kernel *k = g->k;
+    const struct sx *start = starts_of(g, instr);
+    const struct shape *window = instr->operands[1]->shape;
+    struct ix inner[SHAPE_MAX_RANK];
+    treg inside = 0;
+    if (!start) return (struct tval){{0, 0}};
+    struct tval old = operand_at(g, instr, 0, index, active);
+    if (window->count == 0) return old;
+    for (int d = 0; d < instr->shape->rank; d++) {
+        inner[d] = ix_add(k, index[d], ix_muli(k, ix_scalar(start[d]), -1));
+        inside = m_and(k, inside, ix_within(k, inner[d], 0, (int32_t)window->dims[d] - 1));
+    }
+    struct tval new = operand_at(g, instr, 1, inner, m_and(k, active, inside));
+    return inside ? element_select(k, inside, new, old) : new;
+}
+
+static int position(struct int_list list, int64_t value) {
+    for (int i = 0; i < list.count; i++)
+        if (list.v[i] == value) return i;
+    return -1;
+}
+
+/* The place in the indices of component `component` for a result's batch place. */
+static void indices_place(const struct hlo_instr *instr, const struct ix *batch, int component,
+                          struct ix *place) {
+    int64_t vector = instr_int(instr, ATTR_INDEX_VECTOR_DIM, 0);
+    int rank = instr->operands[1]->shape->rank;
+    for (int d = 0, b = 0; d < rank; d++)
+        place[d] = d == vector ? ix_const(component) : batch[b++];
+}
+
+static struct tval gather(struct values *g, const struct hlo_instr *instr, const struct ix *index,
+                          treg active) {
+    struct kernel *k = g->k;
+    const struct hlo_instr *indices = instr->operands[1];
+    const struct shape *from = instr->operands[0]->shape;
+    struct int_list offset = instr_ints(instr, ATTR_OFFSET_DIMS);
+    struct int_list collapsed = instr_ints(instr, ATTR_COLLAPSED_SLICE_DIMS);
+    struct int_list map = instr_ints(instr, ATTR_START_INDEX_MAP);
+    struct int_list sizes = instr_ints(instr, ATTR_SLICE_SIZES);
+    struct int_list batching = instr_ints(instr, ATTR_OPERAND_BATCHING_DIMS);
+    struct int_list with = instr_ints(instr, ATTR_START_INDICES_BATCHING_DIMS);
+    int64_t vector = instr_int(instr, ATTR_INDEX_VECTOR_DIM, 0);
+    struct ix batch[SHAPE_MAX_RANK], inner[SHAPE_MAX_RANK], place[SHAPE_MAX_RANK];
+    int nbatch = 0, noffset = 0;
+    for (int d = 0; d < instr->shape->rank; d++)
+        if (position(offset, d) < 0) batch[nbatch++] = index[d];
+    for (int d = 0; d < from->rank; d++) {
+        bool gone = position(collapsed, d) >= 0 || position(batching, d) >= 0;
+        inner[d] = gone ? ix_const(0) : index[offset.v[noffset++]];
+        int pair = position(batching, d);
+        if (pair >= 0) inner[d] = batch[with.v[pair] - (with.v[pair] > vector)];
+    }
+    for (int i = 0; i < map.count; i++) {
+        indices_place(instr, batch, i, place);
+        struct tval value = value_at(g, indices, 0, place, active);
+        treg number = value_index(k, value, indices->shape->type);
+        int32_t most = (int32_t)(from->dims[map.v[i]] - sizes.v[map.v[i]]);
+        struct ix start = ix_clamp(k, ix_vector(number, INT32_MIN, INT32_MAX), 0, most);
+        inner[map.v[i]] = ix_add(k, inner[map.v[i]], start);
+    }
+    return operand_at(g, instr, 0, inner, active);
+}
+
+struct tval value_moved(struct values *g, const struct hlo_instr *instr, const struct ix *index,
+                        treg active) {
+    switch (instr->opcode) {
+    case OP_BROADCAST: return broadcast(g, instr, index, active);
+    case OP_TRANSPOSE: return transpose(g, instr, index, active);
+    case OP_RESHAPE: return reshape(g, instr, index, active);
+    case OP_REVERSE: return reverse(g, instr, index, active);
+    case OP_SLICE: return slice(g, instr, index, active);
+    case OP_PAD: return pad(g, instr, index, active);
+    case OP_CONCATENATE: return concatenate(g, instr, index, active);
+    case OP_DYNAMIC_SLICE: return dynamic_slice(g, instr, index, active);
+    case OP_DYNAMIC_UPDATE_SLICE: return dynamic_update_slice(g, instr, index, active);
+    case OP_GATHER: return gather(g, instr, index, active);
+    default: return (struct tval){{0, 0}};
+    }
+}
