@@ -134,6 +134,10 @@ static const struct cpu_lowering lowerings[] = {
      .match = window_kernel_match,
      .units = window_kernel_units,
      .emit = window_kernel_emit},
+    {.name = "transpose",
+     .match = transpose_kernel_match,
+     .units = transpose_kernel_units,
+     .emit = transpose_kernel_emit},
     {.name = "loop", .match = is_loop, .units = loop_kernel_units, .emit = loop_kernel_emit},
 };
 
