@@ -134,8 +134,8 @@ void case_list_free(struct case_list *list) {
 
 /* ---- running ---- */
 
-static struct literal **read_inputs(const char *directory, const struct hlo_module *module,
-                                    FILE *out) {
+struct literal **case_read_inputs(const char *directory, const struct hlo_module *module,
+                                  FILE *out) {
     int count = module_flat_parameters(module);
     struct literal **flat = calloc((size_t)count + 1, sizeof *flat);
     if (!flat) return NULL;
@@ -205,7 +205,7 @@ static bool check_outputs(const char *directory, const struct literal *result, d
 
 static bool run_module(const char *directory, struct hlo_module *module, struct diag *diag,
                        const struct case_options *options, double tolerance, FILE *out) {
-    struct literal **flat = read_inputs(directory, module, out);
+    struct literal **flat = case_read_inputs(directory, module, out);
     struct literal **args = flat ? module_arguments(module, flat) : NULL;
     free(flat);
     if (!args) return false;

@@ -26,6 +26,10 @@ void case_list_free(struct case_list *list);
 
 enum case_verdict { CASE_PASSED, CASE_FAILED, CASE_SKIPPED };
 
+/* DIR/in.K.npy, one a flat parameter (see module_arguments); NULL with the reason on `out`. */
+struct literal **case_read_inputs(const char *directory, const struct hlo_module *module,
+                                  FILE *out);
+
 struct case_options {
     struct target_options target;
     const char *program; /* file name in the directory: module.hlo */

@@ -24,6 +24,8 @@ static const struct command commands[] = {
     {"asm", cmd_asm, "TPU program text to a program file"},
     {"disasm", cmd_disasm, "TPU program file to text"},
     {"opt", cmd_opt, "HLO in, HLO out, through the named passes"},
+    {"bisect", cmd_bisect, "find the rewrite that changes a program's result"},
+    {"report", cmd_report, "where a program's values are in memory"},
     {"ops", cmd_ops, "list the operations"},
     {"passes", cmd_passes, "list the passes"},
 };

@@ -27,6 +27,8 @@ int cmd_passes(int argc, char **argv);
 int cmd_compile(int argc, char **argv);
 int cmd_asm(int argc, char **argv);
 int cmd_disasm(int argc, char **argv);
+int cmd_bisect(int argc, char **argv);
+int cmd_report(int argc, char **argv);
 
 /* Options that several commands take. */
 struct common_options {

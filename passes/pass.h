@@ -49,6 +49,14 @@ struct pass_context {
     int64_t fold_max_bytes, fold_max_steps;
     enum pass_id current;
     int changed_runs;
+    int run; /* place in the list of the pass that runs */
+    /* The last change that was made: in which pass, and in which place of the list. */
+    enum pass_id last_pass;
+    int last_run;
+    /* For tests of what finds faults: the module is made wrong when pass `sabotaged` makes its
+     * change number sabotage_at (from 1; 0: never). */
+    enum pass_id sabotaged;
+    int64_t sabotage_at;
     struct pass_stat stats[PASS_COUNT];
 };
 

@@ -140,7 +140,36 @@ bool pass_may_rewrite(struct pass_context *context) {
     if (context->rewrite_limit >= 0 && context->rewrites >= context->rewrite_limit) return false;
     context->rewrites++;
     context->stats[context->current].rewrites++;
+    context->last_pass = context->current;
+    context->last_run = context->run;
     return true;
+}
+
+/* Negates a number of the result, as a faulty rewrite might. */
+static bool spoil(struct hlo_instr **value) {
+    struct hlo_instr *instr = *value, *end = NULL;
+    if (!shape_is_array(instr->shape) || instr->shape->type == TYPE_PRED) return false;
+    *value = instr_new(instr->parent, end, OP_NEGATE, instr->shape, NULL, 1, &instr);
+    return true;
+}
+
+static void sabotage(struct hlo_module *module) {
+    struct hlo_computation *entry = module->entry;
+    struct hlo_instr *root = entry->root;
+    if (root->opcode != OP_TUPLE) {
+        if (spoil(&root)) computation_set_root(entry, root);
+        return;
+    }
+    struct hlo_instr **elements =
+        arena_array(module->arena, (size_t)root->noperands + 1, sizeof *elements);
+    bool any = false;
+    for (int i = 0; i < root->noperands; i++) {
+        elements[i] = root->operands[i];
+        any = any || spoil(&elements[i]);
+    }
+    if (any)
+        computation_set_root(entry, instr_new(entry, NULL, OP_TUPLE, root->shape, NULL,
+                                              root->noperands, elements));
 }
 
 static double seconds_now(void) {
@@ -154,10 +183,12 @@ static bool run_one(struct pass_context *context, struct hlo_module *module, enu
     const struct pass_info *info = &pass_table[id];
     struct pass_stat *stat = &context->stats[id];
     int errors = context->diag->errors;
+    bool sabotages = context->sabotage_at > stat->rewrites && context->sabotaged == id;
     if (hooks && hooks->before) hooks->before(hooks->user, info->name, module);
     context->current = id;
     double start = seconds_now();
     bool changed = info->run(context, module);
+    if (sabotages && context->sabotage_at <= stat->rewrites) sabotage(module);
     stat->seconds += seconds_now() - start;
     stat->runs++;
     stat->changed += changed;
@@ -184,6 +215,7 @@ bool pass_pipeline_run(struct pass_context *context, struct hlo_module *module,
             return false;
         }
         if (context->disabled[passes[i]]) continue;
+        context->run = i;
         if (!run_one(context, module, passes[i])) return false;
     }
     return true;
