@@ -11,7 +11,8 @@
 
 static const char usage[] =
     "usage: hlocc bisect FILE [OPTIONS]\n"
-    "Finds the pass, and the rewrite in it, after which the program's result first differs from the\n"
+    "Finds the pass, and the rewrite in it, after which the program's result first differs from "
+    "the\n"
     "evaluator's on the program as it is. Exit status 1 where there is one.\n"
     "  --inputs=DIR             take DIR/in.K.npy\n"
     "  --random=SEED            draw inputs (0)\n"
@@ -56,7 +57,7 @@ struct bisect {
 /* What became of the program with so many rewrites. */
 struct trial {
     bool same;
-    int64_t rewrites; /* that were made */
+    int64_t rewrites;  /* that were made */
     enum pass_id pass; /* of the last one */
     int64_t in_pass;   /* its number there */
     int run;           /* its pass's place in the list */

@@ -65,5 +65,11 @@ const struct buffer *buffer_of(const struct buffer_assignment *assignment,
 bool instr_can_share(const struct hlo_instr *instr, int operand, int leaf);
 /* The report: sizes, the peak and what is alive there, every buffer by offset. */
 void buffer_assignment_print(FILE *out, const struct buffer_assignment *assignment);
+/* The same as one JSON object. scratch_bytes: what kernels need besides. */
+void buffer_assignment_print_json(FILE *out, const struct buffer_assignment *assignment,
+                                  int64_t scratch_bytes);
+/* A page that draws the arena: time across, offset up, names on hover. */
+void buffer_assignment_print_html(FILE *out, const struct buffer_assignment *assignment,
+                                  const char *title);
 
 #endif

@@ -37,22 +37,127 @@ static void print_buffer(FILE *out, const struct buffer *buffer) {
     fprintf(out, " (%s)\n", opcode_info(buffer->instr->opcode)->name);
 }
 
-void buffer_assignment_print(FILE *out, const struct buffer_assignment *assignment) {
+static const struct buffer **sorted(const struct buffer_assignment *assignment) {
     int n = assignment->nbuffers;
     const struct buffer **order = malloc(((size_t)n + 1) * sizeof *order);
-    if (!order) return;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; order && i < n; i++)
         order[i] = &assignment->buffers[i];
-    qsort(order, (size_t)n, sizeof *order, compare_buffers);
+    if (order) qsort(order, (size_t)n, sizeof *order, compare_buffers);
+    return order;
+}
+
+static bool at_peak(const struct buffer_assignment *assignment, const struct buffer *buffer) {
+    return buffer->kind == BUFFER_ARENA && buffer->start <= assignment->peak &&
+           buffer->end >= assignment->peak;
+}
+
+void buffer_assignment_print(FILE *out, const struct buffer_assignment *assignment) {
+    int n = assignment->nbuffers;
+    const struct buffer **order = sorted(assignment);
+    if (!order) return;
     fprintf(out, "temp bytes: %" PRId64 "\nlower bound: %" PRId64 "\nbuffers: %d\n",
             assignment->arena_size, assignment->lower_bound, n);
     fprintf(out, "\nalive at the peak (position %d):\n", assignment->peak);
     for (int i = 0; i < n; i++)
-        if (order[i]->kind == BUFFER_ARENA && order[i]->start <= assignment->peak &&
-            order[i]->end >= assignment->peak)
-            print_buffer(out, order[i]);
+        if (at_peak(assignment, order[i])) print_buffer(out, order[i]);
     fprintf(out, "\nall:\n");
     for (int i = 0; i < n; i++)
         print_buffer(out, order[i]);
     free(order);
+}
+
+/* ---- JSON ---- */
+
+/* Names are words: letters, digits, `.`, `-`, `_`; anything else is written as it is in JSON. */
+static void print_json_text(FILE *out, const char *text) {
+    fputc('"', out);
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\')
+            fprintf(out, "\\%c", *text);
+        else if ((unsigned char)*text < 0x20)
+            fprintf(out, "\\u%04x", (unsigned char)*text);
+        else
+            fputc(*text, out);
+    }
+    fputc('"', out);
+}
+
+static void print_json_buffer(FILE *out, const struct buffer_assignment *assignment,
+                              const struct buffer *buffer) {
+    fprintf(out, "  {\"kind\": \"%s\", \"%s\": %" PRId64 ", \"size\": %" PRId64,
+            kind_name(buffer->kind), buffer->kind == BUFFER_ARENA ? "offset" : "number",
+            buffer->kind == BUFFER_ARENA ? buffer->offset : buffer->index, buffer->size);
+    fprintf(out, ", \"start\": %d, \"end\": %d, \"at_peak\": %s, \"instruction\": ", buffer->start,
+            buffer->end, at_peak(assignment, buffer) ? "true" : "false");
+    print_json_text(out, buffer->instr->name);
+    fprintf(out, ", \"leaf\": %d, \"opcode\": \"%s\"}", buffer->leaf,
+            opcode_name(buffer->instr->opcode));
+}
+
+void buffer_assignment_print_json(FILE *out, const struct buffer_assignment *assignment,
+                                  int64_t scratch_bytes) {
+    const struct buffer **order = sorted(assignment);
+    if (!order) return;
+    fprintf(out, "{\"temp_bytes\": %" PRId64 ", \"scratch_bytes\": %" PRId64,
+            assignment->arena_size, scratch_bytes);
+    fprintf(out, ", \"lower_bound_bytes\": %" PRId64 ", \"peak\": %d, \"positions\": %d,\n",
+            assignment->lower_bound, assignment->peak, assignment->npositions);
+    fprintf(out, " \"buffers\": [");
+    for (int i = 0; i < assignment->nbuffers; i++) {
+        fprintf(out, i ? ",\n" : "\n");
+        print_json_buffer(out, assignment, order[i]);
+    }
+    fprintf(out, "]}\n");
+    free(order);
+}
+
+/* ---- a picture ---- */
+
+static void print_html_text(FILE *out, const char *text) {
+    for (; *text; text++) {
+        if (*text == '<' || *text == '&' || *text == '"')
+            fprintf(out, "&#%d;", *text);
+        else
+            fputc(*text, out);
+    }
+}
+
+enum { PAGE_WIDTH = 1200, PAGE_HEIGHT = 700 };
+
+static void draw_buffer(FILE *out, const struct buffer_assignment *assignment,
+                        const struct buffer *buffer) {
+    double across = (double)PAGE_WIDTH / (assignment->npositions + 1);
+    double up = (double)PAGE_HEIGHT / (double)assignment->arena_size;
+    double top = PAGE_HEIGHT - (double)(buffer->offset + buffer->size) * up;
+    fprintf(out, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"",
+            buffer->start * across, top, (buffer->end - buffer->start + 1) * across,
+            (double)buffer->size * up);
+    fprintf(out, " fill=\"hsl(%d,60%%,%d%%)\"><title>", buffer->id * 47 % 360,
+            at_peak(assignment, buffer) ? 55 : 75);
+    print_html_text(out, buffer->instr->name);
+    fprintf(out, " (%s): %" PRId64 " bytes at %" PRId64 ", live %d to %d</title></rect>\n",
+            opcode_name(buffer->instr->opcode), buffer->size, buffer->offset, buffer->start,
+            buffer->end);
+}
+
+void buffer_assignment_print_html(FILE *out, const struct buffer_assignment *assignment,
+                                  const char *title) {
+    fprintf(out, "<!DOCTYPE html>\n<meta charset=\"utf-8\">\n<title>");
+    print_html_text(out, title);
+    fprintf(out, "</title>\n<style>body { font: 14px sans-serif } svg { background: #f4f4f4 } "
+                 "rect { stroke: #fff; stroke-width: 0.5 } rect:hover { stroke: #000; "
+                 "stroke-width: 2 }</style>\n<h1>");
+    print_html_text(out, title);
+    fprintf(out,
+            "</h1>\n<p>%" PRId64 " bytes; lower bound %" PRId64 " bytes, at position %d of %d "
+            "(the line). Time runs to the right, offsets upwards.</p>\n",
+            assignment->arena_size, assignment->lower_bound, assignment->peak,
+            assignment->npositions);
+    fprintf(out, "<svg width=\"%d\" height=\"%d\">\n", PAGE_WIDTH, PAGE_HEIGHT);
+    for (int i = 0; i < assignment->nbuffers && assignment->arena_size > 0; i++)
+        if (assignment->buffers[i].kind == BUFFER_ARENA)
+            draw_buffer(out, assignment, &assignment->buffers[i]);
+    double peak = (assignment->peak + 0.5) * PAGE_WIDTH / (assignment->npositions + 1);
+    fprintf(out, "<line x1=\"%.2f\" x2=\"%.2f\" y1=\"0\" y2=\"%d\" stroke=\"red\"/>\n</svg>\n",
+            peak, peak, PAGE_HEIGHT);
 }

@@ -1,5 +1,6 @@
 /* Which instructions can write their result over an operand. */
 #include "passes/buffer_assignment.h"
+#include "passes/fusion_shape.h"
 
 static bool same_elements(const struct shape *a, const struct shape *b) {
     if (!shape_is_array(a) || !shape_is_array(b) || !shape_same_dims(a, b)) return false;
@@ -14,36 +15,51 @@ static const struct shape *result_leaf(const struct hlo_instr *instr, int leaf) 
     return shape_leaf(instr->shape, leaf);
 }
 
-/* All that happens to the parameter, down to the roots, happens at the element's own index. */
-static bool used_elementwise(const struct hlo_instr *instr, const struct shape *dims) {
-    for (const struct hlo_use *use = instr->users; use; use = use->next) {
-        const struct hlo_instr *user = use->user;
-        if (user->opcode == OP_TUPLE && user == user->parent->root) continue;
-        if (!(opcode_info(user->opcode)->flags & OP_FLAG_ELEMENTWISE)) return false;
-        if (!shape_same_dims(user->shape, dims)) return false;
-    }
-    return true;
+static bool is_among(const struct hlo_instr *instr, const struct hlo_instr *const *list,
+                     int count) {
+    for (int i = 0; i < count; i++)
+        if (list[i] == instr) return true;
+    return false;
 }
 
-/* A loop fusion that is elementwise throughout: every element of the result is computed from the
- * same elements of the operands, so the operand may be overwritten as it is read. */
-static bool fusion_is_elementwise(const struct hlo_instr *fusion, const struct shape *dims) {
-    const struct hlo_computation *body = fusion->called[0];
-    enum { MOST = 64 };
+/* All that happens to the parameter, down to the results, happens at the element's own index: it
+ * may be overwritten as it is read. In a kernel over rows, reduces are done with the row by then.
+ */
+static bool used_in_place(const struct hlo_instr *parameter, enum fusion_shape shape) {
+    enum { MOST = 300 };
+    const struct hlo_computation *body = parameter->parent;
+    const struct hlo_instr *reached[MOST + 1] = {parameter};
+    int count = 1;
     if (body->count > MOST) return false;
     for (const struct hlo_instr *i = body->first; i; i = i->next) {
-        if (!shape_is_array(i->shape) || i->opcode == OP_CONSTANT) continue;
-        if (!shape_same_dims(i->shape, dims)) continue; /* comes in through a broadcast only */
-        if (!used_elementwise(i, dims)) return false;
+        bool reads = false;
+        for (int k = 0; k < i->noperands; k++)
+            reads = reads || is_among(i->operands[k], reached, count);
+        if (!reads || (i->opcode == OP_TUPLE && i == body->root)) continue;
+        if (shape == FUSION_SHAPE_ROWS && i->opcode == OP_REDUCE) continue;
+        if (!instr_keeps_index(i)) return false;
+        reached[count++] = i;
     }
     return true;
 }
 
+static const struct hlo_instr *fused_leaf(const struct hlo_computation *body, int leaf) {
+    return body->root->opcode == OP_TUPLE ? body->root->operands[leaf] : body->root;
+}
+
+/* Kernels store each element once, after they have read what they need of the same elements. */
 static bool fusion_can_share(const struct hlo_instr *fusion, int operand, int leaf) {
-    const struct shape *result = result_leaf(fusion, leaf);
-    if (instr_int(fusion, ATTR_FUSION_KIND, 0) != ENUM_FUSION_KIND_LOOP) return false;
-    if (!same_elements(result, fusion->operands[operand]->shape)) return false;
-    return fusion_is_elementwise(fusion, result);
+    const struct hlo_computation *body = fusion->called[0];
+    const struct hlo_instr *parameter = body->parameters[operand], *to = fused_leaf(body, leaf);
+    if (!same_elements(result_leaf(fusion, leaf), fusion->operands[operand]->shape)) return false;
+    enum fusion_shape shape = fusion_shape(body);
+    switch (shape) {
+    case FUSION_SHAPE_UPDATE: return to->operands[0] == parameter;
+    case FUSION_SHAPE_LOOP:
+    case FUSION_SHAPE_ROWS:
+    case FUSION_SHAPE_PRODUCT: return used_in_place(parameter, shape);
+    default: return false;
+    }
 }
 
 bool instr_can_share(const struct hlo_instr *instr, int operand, int leaf) {

@@ -147,9 +147,9 @@ bool pass_may_rewrite(struct pass_context *context) {
 
 /* Negates a number of the result, as a faulty rewrite might. */
 static bool spoil(struct hlo_instr **value) {
-    struct hlo_instr *instr = *value, *end = NULL;
+    struct hlo_instr *instr = *value;
     if (!shape_is_array(instr->shape) || instr->shape->type == TYPE_PRED) return false;
-    *value = instr_new(instr->parent, end, OP_NEGATE, instr->shape, NULL, 1, &instr);
+    *value = instr_new(instr->parent, NULL, OP_NEGATE, instr->shape, NULL, 1, &instr);
     return true;
 }
 
@@ -168,8 +168,8 @@ static void sabotage(struct hlo_module *module) {
         any = any || spoil(&elements[i]);
     }
     if (any)
-        computation_set_root(entry, instr_new(entry, NULL, OP_TUPLE, root->shape, NULL,
-                                              root->noperands, elements));
+        computation_set_root(
+            entry, instr_new(entry, NULL, OP_TUPLE, root->shape, NULL, root->noperands, elements));
 }
 
 static double seconds_now(void) {
