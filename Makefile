@@ -114,7 +114,7 @@ install: all
 	    $(DESTDIR)$(PREFIX)/include/hlocc
 	install -m 755 $(B)/hlocc $(DESTDIR)$(PREFIX)/bin/hlocc
 	install -m 644 $(B)/libhlocc_rt.a $(B)/libhlocc.a $(DESTDIR)$(PREFIX)/lib/
-	install -m 644 compiler/hlocc.h $(DESTDIR)$(PREFIX)/include/hlocc/
+	install -m 644 compiler/hlocc.h runtime/cpu/custom_call.h $(DESTDIR)$(PREFIX)/include/hlocc/
 	@echo "  PC    $(PREFIX)/lib/pkgconfig/hlocc.pc"
 	@printf '%s\n' 'Name: hlocc' 'Description: ahead-of-time compiler for HLO, as a library' \
 	    'Version: $(VERSION)' 'Cflags: -I$(PREFIX)/include' \

@@ -189,6 +189,8 @@ int common_option(struct common_options *common, int code, const char *usage) {
         status = set_number("--threads", 1, 1024, &number);
         common->target.threads = (int)number;
         return status;
+    case OPT_LIBRARY: common->target.library = optarg; return -1;
+    case OPT_CUSTOM_CALLS: common->target.custom_calls = optarg; return -1;
     case OPT_PRECISION: return set_precision(common);
     case OPT_SEED:
         status = set_number("--seed", 0, INT64_MAX, &number);

@@ -43,6 +43,8 @@ enum common_code { /* codes of the long options below; a command's own start at 
                    OPT_THREADS,
                    OPT_PRECISION,
                    OPT_SEED,
+                   OPT_LIBRARY,
+                   OPT_CUSTOM_CALLS,
                    OPT_ELIDED,
                    OPT_PASSES,
                    OPT_DISABLE,
@@ -58,6 +60,8 @@ enum common_code { /* codes of the long options below; a command's own start at 
     {"target", required_argument, NULL, OPT_TARGET}, {"mcpu", required_argument, NULL, OPT_MCPU},  \
         {"chip", required_argument, NULL, OPT_CHIP},                                               \
         {"threads", required_argument, NULL, OPT_THREADS},                                         \
+        {"library", required_argument, NULL, OPT_LIBRARY},                                         \
+        {"custom-calls", required_argument, NULL, OPT_CUSTOM_CALLS},                               \
         {"matmul-precision", required_argument, NULL, OPT_PRECISION}, {                            \
         "seed", required_argument, NULL, OPT_SEED                                                  \
     }

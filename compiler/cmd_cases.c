@@ -21,6 +21,7 @@ static const char usage[] =
     "  --program=NAME           the program in each folder (module.hlo)\n"
     "  --timeout=SECONDS        for one case (600)\n"
     "  --passes=A,B,C  --disable-pass=A  --verify    what runs before, for interp too\n"
+    "  --library=FILE.so        C functions for custom calls, by their targets' names\n"
     "  --threads=N  --mcpu=NAME  -O0..-O3  --seed=N  --matmul-precision=...\n";
 
 enum { OPT_FILTER = OPT_OWN, OPT_PROGRAM, OPT_TIMEOUT };

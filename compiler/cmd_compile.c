@@ -15,6 +15,8 @@ static const char usage[] =
     "  --symbol=NAME            C name of the function (from OUT's name)\n"
     "  --header=FILE            the C header (beside OUT for obj and shared)\n"
     "  --target=cpu  --mcpu=native|NAME  -O0..-O3\n"
+    "  --custom-calls=A,B       C functions that are linked to the object later\n"
+    "  --library=FILE.so        C functions for custom calls, linked to shared and exe\n"
     "  --elided-constants=error|zero|random    what to put where the text says {...}\n"
     "  --passes=A,B,C  --disable-pass=A  --dump-dir=DIR  --print-after=PASS|all\n"
     "  --print-before=PASS|all  --verify\n";
@@ -136,7 +138,8 @@ static bool make_code(struct program *program, const struct compile_options *o, 
     }
     if (!linked) return true;
     struct bytes object = *bytes;
-    bool ok = link_object(program->module, o->kind == EMIT_SHARED, &object, symbol, bytes, fault);
+    bool ok = link_object(program->module, o->kind == EMIT_SHARED, &object, symbol,
+                          o->common.target.library, bytes, fault);
     free(object.data);
     return ok;
 }

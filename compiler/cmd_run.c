@@ -17,6 +17,7 @@ static const char usage[] =
     "  --json                   one line with the times instead of the results\n"
     "  --stats                  sizes and times on standard error\n"
     "  --target=cpu|interp      native code (default), or the evaluator\n"
+    "  --library=FILE.so        C functions for custom calls, by their targets' names\n"
     "  --threads=N  --mcpu=NAME  -O0..-O3  --seed=N\n"
     "  --matmul-precision=default|high|highest\n"
     "  --elided-constants=error|zero|random    what to put where the text says {...}\n"

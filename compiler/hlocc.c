@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compiler/functions.h"
 #include "compiler/load.h"
 #include "compiler/target.h"
 #include "ir/parse.h"
@@ -18,6 +19,8 @@ struct hlocc_program {
     const struct shape *result; /* as parsed; passes keep it */
     int ninputs;
     struct target_program *prepared;
+    struct cpu_function *functions; /* registered; they own their names */
+    int nfunctions;
 };
 
 const char *hlocc_version(void) {
@@ -63,6 +66,9 @@ void hlocc_free(struct hlocc_program *program) {
     if (!program) return;
     target_free(program->prepared);
     module_free(program->module);
+    for (int i = 0; i < program->nfunctions; i++)
+        free((char *)program->functions[i].name);
+    free(program->functions);
     free(program->name);
     free(program);
 }
@@ -96,9 +102,23 @@ char *hlocc_print(const struct hlocc_program *program) {
     return module_to_string(program->module, &options);
 }
 
+int hlocc_register(struct hlocc_program *program, const char *name,
+                   int (*function)(const struct hlocc_custom_call *call)) {
+    size_t bytes = (size_t)(program->nfunctions + 1) * sizeof *program->functions;
+    struct cpu_function *functions = realloc(program->functions, bytes);
+    if (!functions) return -1;
+    program->functions = functions;
+    char *copy = strdup(name);
+    if (!copy) return -1;
+    functions[program->nfunctions++] = (struct cpu_function){copy, function};
+    return 0;
+}
+
 int hlocc_prepare(struct hlocc_program *program, enum hlocc_target target, char **messages) {
     struct target_options options = {.kind = target == HLOCC_CPU ? TARGET_CPU : TARGET_INTERP,
-                                     .opt_level = 2};
+                                     .opt_level = 2,
+                                     .functions = program->functions,
+                                     .nfunctions = program->nfunctions};
     struct diag diag;
     diag_init(&diag, program->name, NULL, 0);
     target_free(program->prepared);

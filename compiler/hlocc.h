@@ -41,6 +41,12 @@ struct hlocc_array_type hlocc_output_type(const struct hlocc_program *program, i
 /* The program as HLO text, in malloc memory. */
 char *hlocc_print(const struct hlocc_program *program);
 
+/* Makes `function` what the custom calls with the target `name` run, on the CPU, from the next
+ * hlocc_prepare on; see custom_call.h. 0, or -1 without memory. The name is copied. */
+struct hlocc_custom_call;
+int hlocc_register(struct hlocc_program *program, const char *name,
+                   int (*function)(const struct hlocc_custom_call *call));
+
 /* Optimises and compiles for the target, once; 0, or -1 with messages. */
 int hlocc_prepare(struct hlocc_program *program, enum hlocc_target target, char **messages);
 /* Runs a prepared program: inputs are read, outputs written, each of the type's bytes. 0 or -1. */

@@ -66,19 +66,21 @@ static void remove_directory(const char *directory) {
     rmdir(directory);
 }
 
-static bool run_linker(const char *directory, bool shared, struct fault *fault) {
+static bool run_linker(const char *directory, bool shared, const char *library,
+                       struct fault *fault) {
     char *made = text_format("%s/program", directory);
     char *object = text_format("%s/program.o", directory);
     char *driver = text_format("%s/main.c", directory);
     char *runtime = runtime_library();
+    char *arguments[16] = {"cc", shared ? "-shared" : "-O1", "-o", made};
+    int n = 4;
     /* What is used stands before what provides it. */
-    char *arguments[] = {
-        "cc", shared ? "-shared" : "-O1", "-o", made, object, runtime, "-lm", "-lpthread", NULL,
-        NULL};
-    if (!shared) {
-        memmove(arguments + 5, arguments + 4, 4 * sizeof *arguments);
-        arguments[4] = driver;
-    }
+    if (!shared) arguments[n++] = driver;
+    arguments[n++] = object;
+    if (library) arguments[n++] = (char *)library;
+    arguments[n++] = runtime;
+    arguments[n++] = "-lm";
+    arguments[n++] = "-lpthread";
     bool ok = run_cc(arguments, fault);
     free(made);
     free(object);
@@ -88,7 +90,8 @@ static bool run_linker(const char *directory, bool shared, struct fault *fault) 
 }
 
 bool link_object(const struct hlo_module *module, bool shared, const struct bytes *object,
-                 const char *symbol, struct bytes *linked, struct fault *fault) {
+                 const char *symbol, const char *library, struct bytes *linked,
+                 struct fault *fault) {
     const char *temporary = getenv("TMPDIR");
     char *directory = text_format("%s/hlocc.XXXXXX", temporary ? temporary : "/tmp");
     if (!mkdtemp(directory)) {
@@ -100,7 +103,7 @@ bool link_object(const struct hlo_module *module, bool shared, const struct byte
     char *made = text_format("%s/program", directory);
     bool ok = file_write(path, object->data, object->size, fault) &&
               (shared || write_driver(module, directory, symbol, fault)) &&
-              run_linker(directory, shared, fault) && file_read(made, linked, fault);
+              run_linker(directory, shared, library, fault) && file_read(made, linked, fault);
     remove_directory(directory);
     free(path);
     free(made);

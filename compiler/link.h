@@ -6,8 +6,10 @@
 #include "ir/hlo.h"
 
 /* A shared library of the object, or a program that reads and writes .npy files (the module says
- * which); *linked gets its bytes, in malloc memory. What cc has to say goes to standard error. */
+ * which); *linked gets its bytes, in malloc memory. `library` (or NULL) is linked too. What cc has
+ * to say goes to standard error. */
 bool link_object(const struct hlo_module *module, bool shared, const struct bytes *object,
-                 const char *symbol, struct bytes *linked, struct fault *fault);
+                 const char *symbol, const char *library, struct bytes *linked,
+                 struct fault *fault);
 
 #endif

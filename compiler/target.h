@@ -8,6 +8,8 @@
 
 enum target_kind { TARGET_INTERP, TARGET_CPU, TARGET_TPU };
 
+struct cpu_function;
+
 struct target_options {
     enum target_kind kind;
     int opt_level;        /* 0 to 3 */
@@ -16,6 +18,10 @@ struct target_options {
     int threads;          /* 0: the cores here */
     int matmul_precision; /* ENUM_PRECISION_*, 0: highest */
     uint64_t seed;
+    const char *library;      /* a shared library with functions for custom calls, or NULL */
+    const char *custom_calls; /* "a,b": names of functions that will be linked, or NULL */
+    const struct cpu_function *functions; /* registered ones */
+    int nfunctions;
     struct pipeline_options pipeline;
 };
 

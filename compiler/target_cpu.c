@@ -4,21 +4,25 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "backend/cpu/cpu.h"
+#include "compiler/functions.h"
 
 struct cpu_session {
     struct hlo_module *module;
     struct cpu_jit *jit;
     cpu_entry *entry;
     void *workspace;
+    struct function_set functions;
     struct literal *last; /* the last result: its memory is used again once nobody else has it */
 };
 
-static struct cpu_options cpu_options_of(const struct target_options *options, const char *symbol) {
+static struct cpu_options cpu_options_of(const struct target_options *options, const char *symbol,
+                                         const struct function_set *functions) {
     return (struct cpu_options){.opt_level = options->opt_level,
                                 .mcpu = options->mcpu,
                                 .symbol = symbol,
-                                .max_threads = options->threads};
+                                .max_threads = options->threads,
+                                .functions = functions->list,
+                                .nfunctions = functions->count};
 }
 
 enum { HUGE_PAGE = 2 << 20 };
@@ -30,28 +34,37 @@ static void advise_huge(void *data, size_t size) {
     if (start < end) madvise((void *)start, end - start, MADV_HUGEPAGE);
 }
 
+/* The code in memory, ready to run, and its workspace. */
+static bool session_load(struct cpu_session *session, const struct target_options *options,
+                         struct diag *diag) {
+    struct cpu_options cpu = cpu_options_of(options, "hlocc_entry", &session->functions);
+    struct cpu_code code;
+    if (!cpu_compile(session->module, &cpu, CPU_OBJ, &code, diag)) return false;
+    session->workspace = aligned_alloc(64, (code.workspace_size / 64 + 1) * 64);
+    if (session->workspace) {
+        advise_huge(session->workspace, code.workspace_size);
+        session->jit = cpu_jit_new_with(&code, cpu.symbol, cpu.functions, cpu.nfunctions, diag);
+    } else {
+        diag_error(diag, (struct src_loc){0}, "out of memory");
+    }
+    free(code.data);
+    if (session->jit) session->entry = cpu_jit_entry(session->jit);
+    return session->jit != NULL;
+}
+
 struct cpu_session *cpu_session_new(struct hlo_module *module, const struct target_options *options,
                                     struct diag *diag) {
-    struct cpu_options cpu = cpu_options_of(options, "hlocc_entry");
-    struct cpu_code code;
-    if (!cpu_compile(module, &cpu, CPU_OBJ, &code, diag)) return NULL;
     struct cpu_session *session = calloc(1, sizeof *session);
-    void *workspace = aligned_alloc(64, code.workspace_size + 64);
-    if (workspace) advise_huge(workspace, code.workspace_size);
-    if (session && workspace)
-        session->jit = cpu_jit_new(&code, cpu.symbol, diag);
-    else
+    if (!session) {
         diag_error(diag, (struct src_loc){0}, "out of memory");
-    free(code.data);
-    if (!session || !session->jit) {
-        free(session);
-        free(workspace);
         return NULL;
     }
     session->module = module;
-    session->workspace = workspace;
-    session->entry = cpu_jit_entry(session->jit);
-    return session;
+    if (functions_find(&session->functions, module, options, diag) &&
+        session_load(session, options, diag))
+        return session;
+    cpu_session_free(session);
+    return NULL;
 }
 
 static int gather_leaves(const struct literal *literal, void **to) {
@@ -107,7 +120,13 @@ struct literal *cpu_session_run(struct cpu_session *session, struct literal *con
     free(inputs);
     free(outputs);
     if (status == 0) return result;
-    diag_error(diag, (struct src_loc){0}, "the program could not run (status %d)", status);
+    if (status == HLOCC_STATUS_CUSTOM_CALL) {
+        const char *message = session->workspace;
+        diag_error(diag, (struct src_loc){0}, "a custom call failed%s%.*s", *message ? ": " : "",
+                   HLOCC_MESSAGE_SIZE - 1, message);
+    } else {
+        diag_error(diag, (struct src_loc){0}, "the program could not run (status %d)", status);
+    }
     literal_unref(result);
     return NULL;
 }
@@ -116,19 +135,24 @@ void cpu_session_free(struct cpu_session *session) {
     if (!session) return;
     cpu_jit_free(session->jit);
     free(session->workspace);
+    functions_free(&session->functions);
     literal_unref(session->last);
     free(session);
 }
 
 bool cpu_emit(struct hlo_module *module, const struct target_options *options, enum emit_kind kind,
               const char *symbol, struct bytes *bytes, struct diag *diag) {
-    struct cpu_options cpu = cpu_options_of(options, symbol);
+    struct function_set functions;
     struct cpu_code code;
+    if (!functions_find(&functions, module, options, diag)) return false;
+    struct cpu_options cpu = cpu_options_of(options, symbol, &functions);
     enum cpu_output output = kind == EMIT_LLVM_IR   ? CPU_LLVM_IR
                              : kind == EMIT_LLVM_BC ? CPU_LLVM_BC
                              : kind == EMIT_ASM     ? CPU_ASM
                                                     : CPU_OBJ;
-    if (!cpu_compile(module, &cpu, output, &code, diag)) return false;
+    bool ok = cpu_compile(module, &cpu, output, &code, diag);
+    functions_free(&functions);
+    if (!ok) return false;
     *bytes = (struct bytes){.data = code.data, .size = code.size};
     return true;
 }

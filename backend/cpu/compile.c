@@ -48,7 +48,11 @@ static void check_computation(const struct hlo_computation *computation, struct 
             why = "the text leaves the values of this constant out";
             fine = false;
         }
-        if (!fine) diag_instr_error(diag, i, "%s", why);
+        const char *target = instr_text(i, ATTR_CUSTOM_CALL_TARGET);
+        if (!fine && target)
+            diag_instr_error(diag, i, "%s: %s", target, why);
+        else if (!fine)
+            diag_instr_error(diag, i, "%s", why);
     }
 }
 

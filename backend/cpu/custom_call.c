@@ -12,13 +12,21 @@
 
 /* ---- which calls are known ---- */
 
+bool cpu_is_symbol(const char *name) {
+    if (!isalpha((unsigned char)*name) && *name != '_') return false;
+    while (isalnum((unsigned char)*name) || *name == '_')
+        name++;
+    return !*name;
+}
+
 void cpu_bind_custom_calls(struct hlo_module *module, const struct cpu_options *options) {
     FOR_EACH_COMPUTATION(c, module) {
         FOR_EACH_INSTR(i, c) {
             const char *target =
                 i->opcode == OP_CUSTOM_CALL ? instr_text(i, ATTR_CUSTOM_CALL_TARGET) : NULL;
             i->data = NULL;
-            for (int k = 0; target && k < options->nfunctions; k++)
+            if (!target || !cpu_is_symbol(target)) continue;
+            for (int k = 0; k < options->nfunctions; k++)
                 if (strcmp(options->functions[k].name, target) == 0)
                     i->data = (void *)&options->functions[k];
         }

@@ -145,8 +145,7 @@ static const struct cpu_lowering lowerings[] = {
 static const char *reason_of(const struct hlo_instr *instr, const char *otherwise) {
     switch (instr->opcode) {
     case OP_CUSTOM_CALL:
-        return "the CPU target does not know this custom call; a C function of its name has to be "
-               "named or registered";
+        return "the CPU target has neither code nor a registered C function for this target";
     case OP_INFEED:
     case OP_OUTFEED:
     case OP_SEND:
