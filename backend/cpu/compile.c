@@ -201,6 +201,12 @@ static bool write_code(LLVMModuleRef module, LLVMTargetMachineRef machine, enum 
     return code->data != NULL;
 }
 
+/* LLVM's remarks are for people who write kernels by hand; its errors come back from the calls. */
+static void ignore_remark(LLVMDiagnosticInfoRef info, void *data) {
+    (void)info;
+    (void)data;
+}
+
 bool cpu_compile(struct hlo_module *hlo, const struct cpu_options *options, enum cpu_output output,
                  struct cpu_code *code, struct diag *diag) {
     memset(code, 0, sizeof *code);
@@ -214,6 +220,7 @@ bool cpu_compile(struct hlo_module *hlo, const struct cpu_options *options, enum
     cpu_target_read(machine, !options->mcpu || strcmp(options->mcpu, "native") == 0, &g.target);
     scope_table_init(&g.seen, g.arena);
     g.b.context = LLVMContextCreate();
+    LLVMContextSetDiagnosticHandler(g.b.context, ignore_remark, NULL);
     g.b.module = LLVMModuleCreateWithNameInContext(hlo->name, g.b.context);
     g.b.builder = LLVMCreateBuilderInContext(g.b.context);
     char *triple = LLVMGetTargetMachineTriple(machine);

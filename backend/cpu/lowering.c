@@ -137,6 +137,7 @@ static const struct cpu_lowering lowerings[] = {
     {.name = "transpose",
      .match = transpose_kernel_match,
      .units = transpose_kernel_units,
+     .scratch = transpose_kernel_scratch,
      .emit = transpose_kernel_emit},
     {.name = "loop", .match = is_loop, .units = loop_kernel_units, .emit = loop_kernel_emit},
 };

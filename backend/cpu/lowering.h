@@ -26,6 +26,7 @@ void window_kernel_emit(struct cpu_gen *g, struct cpu_kernel *k);
 
 bool transpose_kernel_match(const struct hlo_instr *instr);
 int64_t transpose_kernel_units(const struct hlo_instr *instr);
+int64_t transpose_kernel_scratch(const struct hlo_instr *instr);
 void transpose_kernel_emit(struct cpu_gen *g, struct cpu_kernel *k);
 
 void scatter_emit(struct cpu_gen *g, struct cpu_kernel *k);

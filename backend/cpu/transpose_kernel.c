@@ -1,8 +1,11 @@
 /* Transposes that move the last dimension: square tiles in registers, so that both sides are read
- * and written whole vectors at a time. */
+ * and written whole vectors at a time. Where more is fused to a transpose, its tiles go through
+ * scratch, and the rest reads them there in the result's order. */
 #include "backend/cpu/lowering.h"
 
 #include <string.h>
+
+#include "passes/fusion_shape.h"
 
 enum {
     STRIP =
@@ -56,7 +59,7 @@ static int tile_of(const struct hlo_instr *instr) {
     return size <= 4 ? 8 : size == 8 ? 4 : 0;
 }
 
-bool transpose_kernel_match(const struct hlo_instr *instr) {
+static bool moves_last(const struct hlo_instr *instr) {
     if (instr->opcode != OP_TRANSPOSE || instr->shape->count < LEAST || !tile_of(instr))
         return false;
     struct permutation p = permutation_of(instr);
@@ -64,12 +67,63 @@ bool transpose_kernel_match(const struct hlo_instr *instr) {
            p.dims[p.run] >= tile_of(instr);
 }
 
+/* The instruction is only used at its own place in the results' order. */
+static bool stays_at_place(const struct hlo_instr *instr, const struct hlo_instr *root) {
+    enum { MOST = 64 };
+    for (int steps = 0; steps < MOST; steps++) {
+        if (instr == root) return true;
+        const struct hlo_use *use = instr->users;
+        if (!use || use->next) return false;
+        if (use->user->opcode == OP_TUPLE) return use->user == root;
+        if (!instr_keeps_index(use->user)) return false;
+        instr = use->user;
+    }
+    return false;
+}
+
+/* The transpose of a parameter that decides the order of the loops; NULL: none. */
+static const struct hlo_instr *leader(const struct hlo_instr *instr) {
+    if (instr->opcode == OP_TRANSPOSE) return moves_last(instr) ? instr : NULL;
+    if (instr->opcode != OP_FUSION) return NULL;
+    const struct hlo_computation *fused = instr->called[0];
+    for (const struct hlo_instr *i = fused->first; i; i = i->next)
+        if (moves_last(i) && i->operands[0]->opcode == OP_PARAMETER &&
+            i->shape->count == shape_leaf(instr->shape, 0)->count && stays_at_place(i, fused->root))
+            return fusion_shape(fused) == FUSION_SHAPE_LOOP ? i : NULL;
+    return NULL;
+}
+
+bool transpose_kernel_match(const struct hlo_instr *instr) {
+    return leader(instr) != NULL;
+}
+
 static int64_t pieces(int64_t size, int64_t piece) {
     return (size + piece - 1) / piece;
 }
 
+/* Another transpose of a parameter in the same order, to be read through scratch too. */
+static bool goes_along(const struct hlo_instr *instr, const struct hlo_instr *with) {
+    struct int_list a = instr_ints(instr, ATTR_DIMENSIONS), b = instr_ints(with, ATTR_DIMENSIONS);
+    return instr->opcode == OP_TRANSPOSE && instr->operands[0]->opcode == OP_PARAMETER &&
+           tile_of(instr) && shape_same_dims(instr->shape, with->shape) && a.count == b.count &&
+           memcmp(a.v, b.v, (size_t)a.count * sizeof *a.v) == 0 &&
+           stays_at_place(instr, with->parent->root);
+}
+
+static int64_t tile_bytes(const struct hlo_instr *transpose) {
+    return (int64_t)STRIP * RUN * element_type_size(transpose->shape->type);
+}
+
+int64_t transpose_kernel_scratch(const struct hlo_instr *instr) {
+    int64_t bytes = 0;
+    if (instr->opcode != OP_FUSION) return 0;
+    for (const struct hlo_instr *i = instr->called[0]->first; i; i = i->next)
+        if (goes_along(i, leader(instr))) bytes += tile_bytes(i);
+    return bytes;
+}
+
 int64_t transpose_kernel_units(const struct hlo_instr *instr) {
-    struct permutation p = permutation_of(instr);
+    struct permutation p = permutation_of(leader(instr));
     int64_t units = pieces(p.dims[p.strip], STRIP) * pieces(p.dims[p.run], RUN);
     for (int d = 0; d < p.rank; d++)
         if (d != p.strip && d != p.run) units *= p.dims[d];
@@ -83,6 +137,11 @@ struct mover {
     LLVMTypeRef element;
     int tile, bytes;
     LLVMValueRef from, to; /* base pointers of the unit */
+};
+
+/* A piece of at most STRIP by RUN elements of the two dimensions. */
+struct piece {
+    LLVMValueRef run, run_end, strip, strip_end;
 };
 
 static LLVMValueRef place(struct mover *m, LLVMValueRef base, const int64_t *strides,
@@ -158,31 +217,106 @@ static LLVMValueRef tiles_in(struct mover *m, LLVMValueRef begin, LLVMValueRef e
     return LLVMBuildSDiv(b, LLVMBuildSub(b, end, begin, ""), gen_i64(m->g, m->tile), "");
 }
 
-static void move_piece(struct mover *m, LLVMValueRef run, LLVMValueRef strip) {
+static struct piece piece_at(struct cpu_gen *g, const struct permutation *p, LLVMValueRef run,
+                             LLVMValueRef strip) {
+    return (struct piece){
+        run, lesser(g, gen_index_add(g, run, gen_i64(g, RUN)), gen_i64(g, p->dims[p->run])), strip,
+        lesser(g, gen_index_add(g, strip, gen_i64(g, STRIP)), gen_i64(g, p->dims[p->strip]))};
+}
+
+static void move_piece(struct mover *m, const struct piece *piece) {
     struct cpu_gen *g = m->g;
-    const struct permutation *p = &m->p;
-    LLVMValueRef run_end =
-        lesser(g, gen_index_add(g, run, gen_i64(g, RUN)), gen_i64(g, p->dims[p->run]));
-    LLVMValueRef strip_end =
-        lesser(g, gen_index_add(g, strip, gen_i64(g, STRIP)), gen_i64(g, p->dims[p->strip]));
-    LLVMValueRef run_whole = whole_tiles(m, run, run_end);
-    LLVMValueRef strip_whole = whole_tiles(m, strip, strip_end);
-    struct cpu_loop outer = gen_loop_begin(g, tiles_in(m, run, run_whole));
-    LLVMValueRef i = gen_index_add(g, run, gen_index_mul(g, outer.i, m->tile));
-    struct cpu_loop inner = gen_loop_begin(g, tiles_in(m, strip, strip_whole));
-    move_tile(m, i, gen_index_add(g, strip, gen_index_mul(g, inner.i, m->tile)));
+    LLVMValueRef run_whole = whole_tiles(m, piece->run, piece->run_end);
+    LLVMValueRef strip_whole = whole_tiles(m, piece->strip, piece->strip_end);
+    struct cpu_loop outer = gen_loop_begin(g, tiles_in(m, piece->run, run_whole));
+    LLVMValueRef i = gen_index_add(g, piece->run, gen_index_mul(g, outer.i, m->tile));
+    struct cpu_loop inner = gen_loop_begin(g, tiles_in(m, piece->strip, strip_whole));
+    move_tile(m, i, gen_index_add(g, piece->strip, gen_index_mul(g, inner.i, m->tile)));
     gen_loop_end(g, &inner);
     gen_loop_end(g, &outer);
-    move_elements(m, run_whole, run_end, strip, strip_whole);
-    move_elements(m, run, run_end, strip_whole, strip_end);
+    move_elements(m, run_whole, piece->run_end, piece->strip, strip_whole);
+    move_elements(m, piece->run, piece->run_end, strip_whole, piece->strip_end);
+}
+
+static LLVMValueRef element_at(struct cpu_gen *g, LLVMTypeRef type, LLVMValueRef base,
+                               LLVMValueRef offset) {
+    return LLVMBuildInBoundsGEP2(g->b.builder, type, base, &offset, 1, "");
+}
+
+static struct mover mover_of(struct cpu_gen *g, const struct hlo_instr *transpose,
+                             const struct permutation *p) {
+    struct mover m = {.g = g, .instr = transpose, .p = *p, .tile = tile_of(transpose)};
+    m.bytes = element_type_size(transpose->shape->type);
+    m.element = LLVMIntTypeInContext(g->b.context, (unsigned)(8 * m.bytes));
+    return m;
+}
+
+/* What is fused: transposed operands that go along come from scratch. */
+struct fused_tile {
+    const struct hlo_instr *instr;
+    LLVMValueRef scratch;
+};
+
+static int move_to_scratch(struct cpu_gen *g, struct cpu_kernel *k, const struct permutation *p,
+                           LLVMValueRef from, const struct piece *piece, struct fused_tile *tiles) {
+    int n = 0;
+    int64_t offset = 0;
+    for (const struct hlo_instr *i = k->instr->called[0]->first; i; i = i->next) {
+        if (!goes_along(i, leader(k->instr))) continue;
+        struct mover m = mover_of(g, i, p);
+        tiles[n] = (struct fused_tile){i, gen_offset(g, k->scratch, offset)};
+        gen_part_of(g, tiles[n].scratch, k->scratch);
+        m.from = element_at(g, m.element, gen_leaves(g, i->operands[0])[0], from);
+        /* Scratch holds the piece alone: its first element is that of run and strip. */
+        m.p.to[p->run] = 1;
+        m.p.to[p->strip] = RUN;
+        LLVMValueRef first = gen_index_add(g, piece->run, gen_index_mul(g, piece->strip, RUN));
+        m.to = element_at(g, m.element, tiles[n++].scratch, LLVMBuildNeg(g->b.builder, first, ""));
+        move_piece(&m, piece);
+        offset += tile_bytes(i);
+    }
+    return n;
+}
+
+static void store_piece(struct cpu_gen *g, struct cpu_kernel *k, const struct permutation *p,
+                        LLVMValueRef to, const struct piece *piece, int ntiles,
+                        const struct fused_tile *tiles) {
+    LLVMValueRef index[SHAPE_MAX_RANK], out[GEN_MOST_LEAVES];
+    const struct hlo_instr *root = k->instr->called[0]->root;
+    struct cpu_loop strips = gen_range_begin(g, piece->strip, piece->strip_end);
+    gen_index_bound(g, strips.i, p->dims[p->strip]);
+    struct cpu_loop runs = gen_range_begin(g, piece->run, piece->run_end);
+    gen_index_bound(g, runs.i, p->dims[p->run]);
+    LLVMValueRef linear = gen_index_add(g, to, gen_index_mul(g, strips.i, p->to[p->strip]));
+    linear = gen_index_add(g, linear, gen_index_mul(g, runs.i, p->to[p->run]));
+    LLVMValueRef row = LLVMBuildSub(g->b.builder, strips.i, piece->strip, "");
+    LLVMValueRef column = LLVMBuildSub(g->b.builder, runs.i, piece->run, "");
+    for (int i = 0; i < ntiles; i++) {
+        const struct shape *shape = shape_array(g->hlo->shapes, tiles[i].instr->shape->type, 2,
+                                                (const int64_t[]){STRIP, RUN});
+        LLVMValueRef at[2] = {row, column};
+        gen_delinear(g, tiles[i].instr->shape, linear, index);
+        gen_bind_element(g, tiles[i].instr, index, gen_load(g, shape, tiles[i].scratch, at));
+    }
+    bool tuple = root->opcode == OP_TUPLE;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < k->nout; i++) {
+            const struct hlo_instr *output = tuple ? root->operands[i] : root;
+            gen_delinear(g, output->shape, linear, index);
+            if (pass == 0)
+                out[i] = gen_element(g, output, index);
+            else
+                gen_store(g, output->shape, k->out[i], index, out[i]);
+        }
+    gen_loop_end(g, &runs);
+    gen_loop_end(g, &strips);
 }
 
 void transpose_kernel_emit(struct cpu_gen *g, struct cpu_kernel *k) {
-    struct mover m = {.g = g, .instr = k->instr, .p = permutation_of(k->instr)};
-    m.tile = tile_of(k->instr);
-    m.bytes = element_type_size(k->instr->shape->type);
-    m.element = LLVMIntTypeInContext(g->b.context, (unsigned)(8 * m.bytes));
-    int64_t strips = pieces(m.p.dims[m.p.strip], STRIP), runs = pieces(m.p.dims[m.p.run], RUN);
+    const struct hlo_instr *transpose = leader(k->instr);
+    struct permutation p = permutation_of(transpose);
+    int64_t strips = pieces(p.dims[p.strip], STRIP), runs = pieces(p.dims[p.run], RUN);
+    gen_enter_kernel(g, k);
     struct cpu_loop units = gen_range_begin(g, k->begin, k->end);
     gen_index_bound(g, units.i, transpose_kernel_units(k->instr));
     LLVMValueRef strip = gen_index_mul(g, gen_index_rem(g, units.i, strips), STRIP);
@@ -190,15 +324,24 @@ void transpose_kernel_emit(struct cpu_gen *g, struct cpu_kernel *k) {
     LLVMValueRef run = gen_index_mul(g, gen_index_rem(g, rest, runs), RUN);
     LLVMValueRef from = gen_i64(g, 0), to = gen_i64(g, 0);
     rest = gen_index_div(g, rest, runs);
-    for (int d = m.p.rank - 1; d >= 0; d--) {
-        if (d == m.p.strip || d == m.p.run) continue;
-        LLVMValueRef at = gen_index_rem(g, rest, m.p.dims[d]);
-        from = gen_index_add(g, from, gen_index_mul(g, at, m.p.from[d]));
-        to = gen_index_add(g, to, gen_index_mul(g, at, m.p.to[d]));
-        rest = gen_index_div(g, rest, m.p.dims[d]);
+    for (int d = p.rank - 1; d >= 0; d--) {
+        if (d == p.strip || d == p.run) continue;
+        LLVMValueRef at = gen_index_rem(g, rest, p.dims[d]);
+        from = gen_index_add(g, from, gen_index_mul(g, at, p.from[d]));
+        to = gen_index_add(g, to, gen_index_mul(g, at, p.to[d]));
+        rest = gen_index_div(g, rest, p.dims[d]);
     }
-    m.from = LLVMBuildInBoundsGEP2(g->b.builder, m.element, k->in[0], &from, 1, "");
-    m.to = LLVMBuildInBoundsGEP2(g->b.builder, m.element, k->out[0], &to, 1, "");
-    move_piece(&m, run, strip);
+    struct piece piece = piece_at(g, &p, run, strip);
+    if (k->instr->opcode == OP_FUSION) {
+        struct fused_tile *tiles =
+            arena_array(g->arena, (size_t)k->instr->called[0]->count, sizeof *tiles);
+        int n = move_to_scratch(g, k, &p, from, &piece, tiles);
+        store_piece(g, k, &p, to, &piece, n, tiles);
+    } else {
+        struct mover m = mover_of(g, transpose, &p);
+        m.from = element_at(g, m.element, k->in[0], from);
+        m.to = element_at(g, m.element, k->out[0], to);
+        move_piece(&m, &piece);
+    }
     gen_loop_end(g, &units);
 }

@@ -1,0 +1,157 @@
+/* Each kind of kernel at sizes that do not fit its tiles, blocks and shares, against the evaluator.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "backend/cpu/cpu.h"
+#include "ir/eval.h"
+#include "ir/parse.h"
+#include "passes/pass.h"
+
+enum { MOST_ARGS = 4, MOST_LEAVES = 4 };
+
+#define SUM "s { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }\n"
+
+static const char *const programs[] = {
+    /* transposes: by themselves, and with more fused to them */
+    "ENTRY e { p = f32[131,300] parameter(0) ROOT t = f32[300,131] transpose(p), dimensions={1,0} "
+    "}",
+    "ENTRY e { p = s64[5,37,41,3] parameter(0)\n"
+    "  ROOT t = s64[41,5,3,37] transpose(p), dimensions={2,0,3,1} }",
+    "ENTRY e { p = u8[2,600,2,50] parameter(0)\n"
+    "  ROOT t = u8[50,2,2,600] transpose(p), dimensions={3,0,2,1} }",
+    "ENTRY e { p = f32[3,70,300] parameter(0) q = f32[3,300,70] parameter(1)\n"
+    "  r = f32[3,70,300] parameter(2)\n"
+    "  t = f32[3,300,70] transpose(p), dimensions={0,2,1}\n"
+    "  u = f32[3,300,70] transpose(r), dimensions={0,2,1}\n"
+    "  a = f32[3,300,70] add(t, q) m = f32[3,300,70] multiply(a, u)\n"
+    "  ROOT x = (f32[3,300,70], f32[3,300,70]) tuple(a, m) }",
+    /* reductions: rows, columns in several blocks, middle dims, many results, parts */
+    SUM "ENTRY e { p = f32[7,1030] parameter(0) z = f32[] constant(1)\n"
+        "  ROOT r = f32[7] reduce(p, z), dimensions={1}, to_apply=s }",
+    SUM "ENTRY e { p = f32[5,9,700] parameter(0) z = f32[] constant(0)\n"
+        "  ROOT r = f32[5,700] reduce(p, z), dimensions={1}, to_apply=s }",
+    SUM "ENTRY e { p = f32[6,7,8,9] parameter(0) z = f32[] constant(0)\n"
+        "  ROOT r = f32[7,9] reduce(p, z), dimensions={2,0}, to_apply=s }",
+    SUM "ENTRY e { p = f32[6,7,8,9] parameter(0) z = f32[] constant(0)\n"
+        "  ROOT r = f32[7] reduce(p, z), dimensions={3,0,2}, to_apply=s }",
+    SUM "ENTRY e { p = f32[512,1024] parameter(0) z = f32[] constant(0)\n"
+        "  ROOT r = f32[] reduce(p, z), dimensions={0,1}, to_apply=s }",
+    SUM "ENTRY e { p = f32[8192,40] parameter(0) z = f32[] constant(0)\n"
+        "  ROOT r = f32[40] reduce(p, z), dimensions={0}, to_apply=s }",
+    /* a row with two stages and values kept between them */
+    SUM "m { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] maximum(a, b) }\n"
+        "ENTRY e { p = f32[3,5,77] parameter(0) z = f32[] constant(0) i = f32[] constant(-inf)\n"
+        "  h = f32[3,5] reduce(p, i), dimensions={2}, to_apply=m\n"
+        "  hb = f32[3,5,77] broadcast(h), dimensions={0,1} d = f32[3,5,77] subtract(p, hb)\n"
+        "  x = f32[3,5,77] exponential(d) s1 = f32[3,5] reduce(x, z), dimensions={2}, to_apply=s\n"
+        "  sb = f32[3,5,77] broadcast(s1), dimensions={0,1}\n"
+        "  ROOT q = f32[3,5,77] divide(x, sb) }",
+    /* running sums both ways, along each dim; windows */
+    SUM "ENTRY e { p = f32[6,300] parameter(0) z = f32[] constant(0)\n"
+        "  a = f32[6,300] reduce-window(p, z), window={size=1x300 pad=0_0x299_0}, to_apply=s\n"
+        "  b = f32[6,300] reduce-window(p, z), window={size=6x1 pad=0_5x0_0}, to_apply=s\n"
+        "  ROOT t = (f32[6,300], f32[6,300]) tuple(a, b) }",
+    SUM "ENTRY e { p = f32[2,9,11,270] parameter(0) z = f32[] constant(0)\n"
+        "  ROOT a = f32[2,5,5,270] reduce-window(p, z),\n"
+        "      window={size=1x3x3x1 stride=1x2x2x1 pad=0_0x1_1x0_0x0_0}, to_apply=s }",
+    /* an update in place and not, with starts out of range */
+    "ENTRY e { p = f32[9,40] parameter(0) u = f32[2,7] parameter(1) i = s32[] constant(30)\n"
+    "  j = s32[] constant(-3) d = f32[9,40] dynamic-update-slice(p, u, i, j)\n"
+    "  n = f32[9,40] negate(p) ROOT t = (f32[9,40], f32[9,40]) tuple(d, n) }",
+};
+
+static struct literal *draw(const struct shape *shape, uint32_t *state) {
+    struct literal *literal = literal_new(shape);
+    for (int64_t i = 0; i < shape->count; i++) {
+        *state = *state * 1664525u + 1013904223u;
+        literal_set_double(literal, i, (double)(*state >> 20) / 512 - 4);
+    }
+    return literal;
+}
+
+static void compare(const struct literal *got, const struct literal *want) {
+    if (shape_is_tuple(got->shape)) {
+        for (int i = 0; i < got->shape->ntuple; i++)
+            compare(got->elements[i], want->elements[i]);
+        return;
+    }
+    for (int64_t i = 0; i < got->shape->count; i++) {
+        double x = literal_get_double(got, i), y = literal_get_double(want, i);
+        double size = y < 0 ? -y : y;
+        assert_float_equal(x, y, 2e-6 * (size > 100 ? size : 100));
+    }
+}
+
+static void run_native(struct hlo_module *module, struct literal *const *args, int threads,
+                       struct literal *into) {
+    struct diag diag;
+    diag_init(&diag, "test", NULL, 0);
+    struct pass_context context;
+    pass_context_init(&context, &diag);
+    int count;
+    const enum pass_id *passes = pass_pipeline(PASS_TARGET_CPU, 2, &count);
+    assert_true(pass_pipeline_run(&context, module, passes, count));
+    struct cpu_options options = {.opt_level = 2, .symbol = "entry", .max_threads = threads};
+    struct cpu_code code;
+    bool ok = cpu_compile(module, &options, CPU_OBJ, &code, &diag);
+    diag_print(&diag, stderr, false);
+    assert_true(ok);
+    struct cpu_jit *jit = cpu_jit_new(&code, "entry", &diag);
+    assert_non_null(jit);
+    void *workspace = aligned_alloc(64, code.workspace_size + 64 - code.workspace_size % 64);
+    const void *inputs[MOST_ARGS] = {0};
+    void *outputs[MOST_LEAVES] = {into->data};
+    for (int i = 0; i < module->entry->nparameters; i++)
+        inputs[i] = args[i]->data;
+    for (int i = 0; shape_is_tuple(into->shape) && i < into->shape->ntuple; i++)
+        outputs[i] = into->elements[i]->data;
+    assert_int_equal(cpu_jit_entry(jit)(inputs, outputs, workspace), 0);
+    free(workspace);
+    free(code.data);
+    cpu_jit_free(jit);
+    diag_clear(&diag);
+}
+
+static void check_program(const char *text) {
+    uint32_t state = 7;
+    for (int threads = 1; threads <= 3; threads += 2) {
+        struct diag diag;
+        diag_init(&diag, "test", text, strlen(text));
+        struct hlo_module *module = hlo_parse(&diag);
+        diag_print(&diag, stderr, false);
+        assert_non_null(module);
+        struct literal *args[MOST_ARGS] = {0};
+        for (int i = 0; i < module->entry->nparameters; i++)
+            args[i] = draw(module->entry->parameters[i]->shape, &state);
+        struct eval_options options = {0};
+        struct literal *want = module_evaluate(module, args, &options, &diag);
+        assert_non_null(want);
+        struct literal *got = literal_new(want->shape);
+        run_native(module, args, threads, got);
+        compare(got, want);
+        for (int i = 0; i < MOST_ARGS; i++)
+            literal_unref(args[i]);
+        literal_unref(want);
+        literal_unref(got);
+        module_free(module);
+        diag_clear(&diag);
+    }
+}
+
+static void kernels(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
+        check_program(programs[i]);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(kernels)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
