@@ -21,6 +21,7 @@ static struct cpu_options cpu_options_of(const struct target_options *options, c
                                 .mcpu = options->mcpu,
                                 .symbol = symbol,
                                 .max_threads = options->threads,
+                                .seed = options->seed,
                                 .functions = functions->list,
                                 .nfunctions = functions->count};
 }

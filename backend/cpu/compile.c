@@ -215,7 +215,7 @@ bool cpu_compile(struct hlo_module *hlo, const struct cpu_options *options, enum
     if (!all_supported(hlo, diag)) return false;
     LLVMTargetMachineRef machine = machine_new(options, diag);
     if (!machine) return false;
-    struct cpu_gen g = {.hlo = hlo, .arena = arena_new(), .diag = diag};
+    struct cpu_gen g = {.hlo = hlo, .arena = arena_new(), .diag = diag, .seed = options->seed};
     g.threads = options->max_threads > 0 ? options->max_threads : cores_here();
     cpu_target_read(machine, !options->mcpu || strcmp(options->mcpu, "native") == 0, &g.target);
     scope_table_init(&g.seen, g.arena);

@@ -19,6 +19,7 @@ struct cpu_options {
     const char *triple; /* NULL: this machine's */
     const char *symbol; /* C name of the entry */
     int max_threads;    /* 0: the cores here */
+    uint64_t seed;      /* of rng and rng-get-and-update-state */
     const struct cpu_function *functions;
     int nfunctions;
 };

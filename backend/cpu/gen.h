@@ -24,6 +24,8 @@ struct cpu_gen {
     struct scope_table seen; /* values that dominate the place of emission */
     uint64_t frame;          /* number of the activation whose instructions are being emitted */
     uint64_t nframes;
+    LLVMValueRef rng_state; /* seed and counter of rng, in the entry function; NULL: not used yet */
+    uint64_t seed;
     int depth; /* of nested element computations */
     int threads;
 };

@@ -43,7 +43,7 @@ int64_t library_scratch(const struct hlo_instr *instr) {
     return cpu_library_call(instr, &call) ? call.scratch : 0;
 }
 
-static LLVMValueRef numbers(struct cpu_gen *g, int count, const int64_t *values) {
+LLVMValueRef gen_numbers(struct cpu_gen *g, int count, const int64_t *values) {
     LLVMTypeRef i64 = LLVMInt64TypeInContext(g->b.context);
     LLVMValueRef *constants = arena_array(g->arena, (size_t)count + 1, sizeof *constants);
     for (int i = 0; i < count; i++)
@@ -57,8 +57,7 @@ static LLVMValueRef numbers(struct cpu_gen *g, int count, const int64_t *values)
     return global;
 }
 
-/* An array on the stack of pointers to the leaves: `out` and `in` stand together. */
-static LLVMValueRef pointers(struct cpu_gen *g, const struct cpu_kernel *k) {
+LLVMValueRef gen_pointers(struct cpu_gen *g, const struct cpu_kernel *k) {
     LLVMTypeRef pointer = LLVMPointerTypeInContext(g->b.context, 0);
     LLVMValueRef slots = gen_alloca(g, pointer, k->nout + k->nin);
     for (int i = 0; i < k->nout + k->nin; i++) {
@@ -77,8 +76,8 @@ void library_emit(struct cpu_gen *g, struct cpu_kernel *k) {
     struct cpu_library_call call;
     unsigned n = 5;
     if (!cpu_library_call(k->instr, &call)) return;
-    args[0] = numbers(g, call.count, call.config);
-    args[1] = pointers(g, k);
+    args[0] = gen_numbers(g, call.count, call.config);
+    args[1] = gen_pointers(g, k);
     args[2] = k->scratch;
     args[3] = k->begin;
     args[4] = k->end;

@@ -113,6 +113,7 @@ static const struct cpu_lowering lowerings[] = {
      .scratch = custom_call_scratch,
      .emit = custom_call_emit,
      .in_entry = true},
+    {.name = "rng", .match = rng_match, .emit = rng_emit, .in_entry = true},
     {.name = "library",
      .match = library_match,
      .units = library_units,

@@ -31,6 +31,14 @@ void transpose_kernel_emit(struct cpu_gen *g, struct cpu_kernel *k);
 
 void scatter_emit(struct cpu_gen *g, struct cpu_kernel *k);
 
+/* Read-only memory with these numbers; an array on the stack of pointers to the leaves of the
+ * result, then of the operands. */
+LLVMValueRef gen_numbers(struct cpu_gen *g, int count, const int64_t *values);
+LLVMValueRef gen_pointers(struct cpu_gen *g, const struct cpu_kernel *k);
+
+bool rng_match(const struct hlo_instr *instr);
+void rng_emit(struct cpu_gen *g, struct cpu_kernel *k);
+
 bool select_scatter_match(const struct hlo_instr *instr);
 int64_t select_scatter_units(const struct hlo_instr *instr);
 void select_scatter_emit(struct cpu_gen *g, struct cpu_kernel *k);
