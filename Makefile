@@ -55,11 +55,13 @@ build/config.mk: testdata/tools/deps.sh
 deps:
 	@sh testdata/tools/deps.sh install
 
+# The whole runtime, where code that is compiled later finds it.
+RT_FOR_JIT := -Wl,--whole-archive $(B)/libhlocc_rt.a -Wl,--no-whole-archive \
+    -Wl,--export-dynamic-symbol='hlocc_rt_*'
+
 $(B)/hlocc: $(B)/obj/compiler/main.o $(B)/libhlocc.a $(B)/libhlocc_rt.a
 	@echo "  LINK  $@"
-	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libhlocc.a \
-	    -Wl,--whole-archive $(B)/libhlocc_rt.a -Wl,--no-whole-archive \
-	    -Wl,--export-dynamic-symbol='hlocc_rt_*' $(LLVM_LIBS) -lcjson -lm -lpthread
+	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libhlocc.a $(RT_FOR_JIT) $(LLVM_LIBS) -lcjson -lm -lpthread
 
 $(B)/libhlocc.a: $(LIB_OBJS)
 	@rm -f $@
@@ -91,8 +93,8 @@ $(B)/gen/%.c $(B)/gen/%.h: %.l
 $(B)/test/%: $(B)/obj/%.o $(B)/libhlocc.a $(B)/libhlocc_rt.a
 	@mkdir -p $(@D)
 	@echo "  LINK  $@"
-	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libhlocc.a $(B)/libhlocc_rt.a $(LLVM_LIBS) -lcjson -lcmocka \
-	    -lm -lpthread
+	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libhlocc.a $(RT_FOR_JIT) $(LLVM_LIBS) -lcjson -lcmocka -lm \
+	    -lpthread
 # Files that become part of an object as they are.
 $(B)/obj/runtime/tpu/chip.o: $(wildcard runtime/tpu/chips/*.json)
 

@@ -50,8 +50,8 @@ static const char *const programs[] = {
         "ENTRY e { p = f32[3,5,77] parameter(0) z = f32[] constant(0) i = f32[] constant(-inf)\n"
         "  h = f32[3,5] reduce(p, i), dimensions={2}, to_apply=m\n"
         "  hb = f32[3,5,77] broadcast(h), dimensions={0,1} d = f32[3,5,77] subtract(p, hb)\n"
-        "  x = f32[3,5,77] exponential(d) s1 = f32[3,5] reduce(x, z), dimensions={2}, to_apply=s\n"
-        "  sb = f32[3,5,77] broadcast(s1), dimensions={0,1}\n"
+        "  x = f32[3,5,77] exponential(d) w = f32[3,5] reduce(x, z), dimensions={2}, to_apply=s\n"
+        "  sb = f32[3,5,77] broadcast(w), dimensions={0,1}\n"
         "  ROOT q = f32[3,5,77] divide(x, sb) }",
     /* running sums both ways, along each dim; windows */
     SUM "ENTRY e { p = f32[6,300] parameter(0) z = f32[] constant(0)\n"
