@@ -260,8 +260,8 @@ struct tile_place {
 };
 
 static void call_kernel(struct product *q, const struct k_range *range,
-                        const struct tile_place *place, LLVMValueRef c, LLVMValueRef c_row,
-                        LLVMValueRef add) {
+                        const struct tile_place *place, LLVMValueRef c, int64_t row_bytes,
+                        bool adds) {
     struct cpu_builder *b = q->b;
     bool packed = q->p->a_mode != A_IN_PLACE;
     int64_t step = q->p->a_mode == A_IN_PLACE ? stride_bytes(q, inner_k(q), PRODUCT_A)
@@ -273,9 +273,15 @@ static void call_kernel(struct product *q, const struct k_range *range,
         ntaps = range->taps;
         run = range->run;
     }
+    LLVMValueRef from = q->zeros, c_row = ir_k(b, row_bytes), from_row = ir_k(b, 0);
+    if (adds && q->k_blocks > 1) {
+        LLVMValueRef later = i_cmpk(b, LLVMIntSGT, place->k_block, 0);
+        from = select_of(b, later, c, from);
+        from_row = select_of(b, later, c_row, from_row);
+    }
     ir_call(b, matmul_kernel(b, q->target, &q->tile), MATMUL_KERNEL_ARGUMENTS,
             (LLVMValueRef[]){place->rows, place->a, ir_k(b, step), taps, ntaps, run, place->panel,
-                             c, c_row, add});
+                             c, c_row, from, from_row});
 }
 
 static void tile_to_sums(struct product *q, const struct k_range *range,
@@ -284,9 +290,7 @@ static void tile_to_sums(struct product *q, const struct k_range *range,
     int64_t row_bytes = q->p->n_block * q->size;
     LLVMValueRef at = ir_at(b, q->sums, ir_mulk(b, place->i, row_bytes));
     at = ir_at(b, at, ir_mulk(b, place->j, q->size));
-    LLVMValueRef later = i_cmpk(b, LLVMIntSGT, place->k_block, 0);
-    call_kernel(q, range, place, at, ir_k(b, row_bytes),
-                LLVMBuildZExt(b->builder, later, ir_i64(b), ""));
+    call_kernel(q, range, place, at, row_bytes, true);
     struct ir_if last =
         ir_if_begin(b, i_cmpk(b, LLVMIntEQ, place->k_block, (uint64_t)q->k_blocks - 1), false);
     finish_tile(q, at, row_bytes, place->i, place->j, NULL);
@@ -297,7 +301,7 @@ static void tile_by_temp(struct product *q, const struct k_range *range,
                          const struct tile_place *place) {
     struct cpu_builder *b = q->b;
     int64_t row_bytes = q->columns * q->size;
-    call_kernel(q, range, place, q->temp, ir_k(b, row_bytes), ir_k(b, 0));
+    call_kernel(q, range, place, q->temp, row_bytes, false);
     LLVMValueRef add = q->k_blocks > 1 ? i_cmpk(b, LLVMIntSGT, place->k_block, 0) : NULL;
     finish_tile(q, q->temp, row_bytes, place->i, place->j, add);
 }
@@ -308,9 +312,7 @@ static void tile_direct(struct product *q, const struct k_range *range,
     int64_t row_bytes = q->c_m * q->c_size;
     LLVMValueRef to = ir_at(b, q->c, ir_mulk(b, ir_add(b, q->m0, place->i), row_bytes));
     to = ir_at(b, to, ir_mulk(b, ir_add(b, q->n0, place->j), q->c_size));
-    LLVMValueRef later = i_cmpk(b, LLVMIntSGT, place->k_block, 0);
-    call_kernel(q, range, place, to, ir_k(b, row_bytes),
-                LLVMBuildZExt(b->builder, later, ir_i64(b), ""));
+    call_kernel(q, range, place, to, row_bytes, true);
 }
 
 static void emit_tile(struct product *q, const struct k_range *range,
@@ -447,6 +449,7 @@ static void make_tables(struct product *q) {
     const struct product_plan *p = q->p;
     int64_t table[64] = {0};
     q->one_tap = ir_table(q->b, table, 1);
+    q->zeros = ir_table(q->b, table, (q->columns * q->size + 7) / 8);
     if (p->taps > 1) {
         q->a_taps = tap_table(q, PRODUCT_A);
         q->b_taps = tap_table(q, PRODUCT_B);

@@ -40,7 +40,7 @@ struct product {
     bool direct; /* whole tiles go from registers to C */
     int64_t c_m, c_n;
     LLVMValueRef b_pack, a_pack, sums, rows, cols, temp;
-    LLVMValueRef a_taps, b_taps, one_tap, a_table;
+    LLVMValueRef a_taps, b_taps, one_tap, a_table, zeros;
     /* of the unit at hand */
     LLVMValueRef batch, m0, n0, n_left, m_left, a, bb, c;
 };

@@ -3,40 +3,52 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_ROWS = 14, MAX_VECTORS = 6, UNROLL = 4 };
+enum { MAX_ROWS = 12, MAX_VECTORS = 6 };
 
 /* ---- which tile ---- */
 
-/* What a tile takes a step of k, in units of one multiply-add: the multiply-adds, or the latency of
- * a chain where there are too few chains to fill it, and a little for the loads beside them. */
+/* What a tile takes a step of k, in units of one multiply-add: the multiply-adds, or the loads, or
+ * the latency of a chain where there are too few chains to fill it; and a little for the loads
+ * beside them and for what comes before and after the loop. */
 static double tile_cost(int rows, int vectors) {
-    double fma = rows * vectors, chains = 8;
-    return (fma > chains ? fma : chains) + 0.05 * rows + 0.15 * vectors;
+    double cost = rows * vectors, loads = rows + vectors, chains = 8;
+    if (cost < loads) cost = loads;
+    if (cost < chains) cost = chains;
+    return cost + 0.05 * rows + 0.15 * vectors + 0.5;
 }
 
-/* The whole product in the same units. */
-static double product_cost(int rows, int64_t columns, int vectors, int64_t m, int64_t n) {
-    double tiles = (double)((m + rows - 1) / rows) * (double)((n + columns - 1) / columns);
-    return tiles * (tile_cost(rows, vectors) + 0.5);
+static double product_cost(const struct matmul_tile *tile, int64_t m, int64_t n) {
+    int64_t columns = matmul_tile_columns(tile);
+    double tiles =
+        (double)((m + tile->rows - 1) / tile->rows) * (double)((n + columns - 1) / columns);
+    return tiles * tile_cost(tile->rows, tile->vectors);
+}
+
+/* The best for m by n; tile is what to beat by a margin, since few shapes of tiles are few
+ * functions. */
+static struct matmul_tile best_tile(const struct cpu_target *target, struct matmul_tile best,
+                                    int64_t m, int64_t n, double margin) {
+    double least = margin * product_cost(&best, m, n);
+    struct matmul_tile tile = best;
+    for (tile.rows = 1; tile.rows <= MAX_ROWS && tile.rows <= m; tile.rows++) {
+        for (tile.vectors = 1; tile.vectors <= MAX_VECTORS; tile.vectors++) {
+            if (tile.rows * tile.vectors + tile.vectors + 1 > target->vector_registers) break;
+            if (tile.vectors > 1 && (tile.vectors - 1) * tile.lanes >= n) break;
+            double cost = product_cost(&tile, m, n);
+            if (cost >= least) continue;
+            least = cost;
+            best = tile;
+        }
+    }
+    return best;
 }
 
 struct matmul_tile matmul_tile_choose(const struct cpu_target *target, enum element_type type,
                                       int64_t m, int64_t n) {
-    struct matmul_tile best = {type, 1, 1, target->vector_bytes / element_type_size(type)};
-    double least = 0, margin = 0.98; /* few shapes of tiles are few functions */
-    for (int rows = m < MAX_ROWS ? (int)m : MAX_ROWS; rows >= 1; rows--) {
-        for (int vectors = MAX_VECTORS; vectors >= 1; vectors--) {
-            int64_t columns = (int64_t)vectors * best.lanes;
-            if (rows * vectors + vectors + 1 > target->vector_registers) continue;
-            if (vectors > 1 && columns - best.lanes >= n) continue;
-            double cost = product_cost(rows, columns, vectors, m, n);
-            if (least > 0 && cost >= least * margin) continue;
-            least = cost;
-            best.rows = rows;
-            best.vectors = vectors;
-        }
-    }
-    return best;
+    enum { LARGE = 27720 }; /* a multiple of every tile's rows and columns, nearly */
+    struct matmul_tile tile = {type, 1, 1, target->vector_bytes / element_type_size(type)};
+    tile = best_tile(target, tile, LARGE, (int64_t)LARGE * 16, 1);
+    return best_tile(target, tile, m, n, 0.97);
 }
 
 /* ---- small parts ---- */
@@ -86,14 +98,12 @@ struct state {
     LLVMValueRef sums[MAX_ROWS * MAX_VECTORS];
 };
 
-static void one_step(struct kernel *k, struct state *s, int row_of_panel) {
+static void one_step(struct kernel *k, struct state *s) {
     struct cpu_builder *b = k->b;
     LLVMValueRef panel[MAX_VECTORS];
     int vectors = k->tile.vectors;
     for (int v = 0; v < vectors; v++)
-        panel[v] = ir_load(b, k->vector,
-                           ir_atk(b, s->b, row_of_panel * k->row_bytes + v * k->vector_bytes),
-                           k->vector_bytes);
+        panel[v] = ir_load(b, k->vector, ir_atk(b, s->b, v * k->vector_bytes), k->vector_bytes);
     for (int i = 0; i < k->tile.rows; i++) {
         LLVMValueRef a = ir_load(b, k->scalar, ir_at(b, k->row[i], s->x), k->size);
         a = matmul_splat(b, a, k->tile.lanes);
@@ -103,6 +113,7 @@ static void one_step(struct kernel *k, struct state *s, int row_of_panel) {
         }
     }
     s->x = ir_add(b, s->x, k->step);
+    s->b = ir_atk(b, s->b, k->row_bytes);
 }
 
 /* Phis for a state, coming from `from` with the values of `start`. */
@@ -129,75 +140,63 @@ static void state_incoming(struct kernel *k, struct state *phis, struct state *v
         LLVMAddIncoming(phis->sums[i], &values->sums[i], &from, 1);
 }
 
-/* count times `steps` steps of k; none where count is 0. */
-static void step_loop(struct kernel *k, struct state *s, LLVMValueRef count, int steps) {
+/* One tap. A loop of one step takes no longer than an unrolled one, and is quick to compile. */
+static void step_loop(struct kernel *k, struct state *s, LLVMValueRef run) {
     struct cpu_builder *b = k->b;
     LLVMBasicBlockRef before = LLVMGetInsertBlock(b->builder);
     LLVMBasicBlockRef body = ir_block(b, "k"), after = ir_block(b, "k.done");
-    LLVMBuildCondBr(b->builder, i_cmpk(b, LLVMIntSGT, count, 0), body, after);
+    LLVMBuildBr(b->builder, body);
     LLVMPositionBuilderAtEnd(b->builder, body);
     LLVMValueRef left = LLVMBuildPhi(b->builder, ir_i64(b), "");
-    LLVMAddIncoming(left, &count, &before, 1);
-    struct state start = *s;
-    *s = state_phis(k, &start, before);
-    struct state phis = *s;
-    for (int i = 0; i < steps; i++)
-        one_step(k, s, i);
-    s->b = ir_atk(b, s->b, (int64_t)steps * k->row_bytes);
+    LLVMAddIncoming(left, &run, &before, 1);
+    struct state phis = state_phis(k, s, before);
+    *s = phis;
+    one_step(k, s);
     LLVMValueRef next = ir_addk(b, left, -1);
     LLVMAddIncoming(left, &next, &body, 1);
     state_incoming(k, &phis, s, body);
-    LLVMBuildCondBr(b->builder, i_cmpk(b, LLVMIntSGT, next, 0), body, after);
+    LLVMBuildCondBr(b->builder, i_cmpk(b, LLVMIntNE, next, 0), body, after);
     LLVMPositionBuilderAtEnd(b->builder, after);
-    struct state end = *s;
-    *s = state_phis(k, &start, before);
-    state_incoming(k, s, &end, body);
 }
 
-static void store_tile(struct kernel *k, struct state *s, LLVMValueRef c, LLVMValueRef c_row,
-                       bool add) {
+/* c = from + sums. Sums start from +0 and so are never -0: adding zeros to them is exact. */
+static void store_tile(struct kernel *k, struct state *s, LLVMValueRef function) {
     struct cpu_builder *b = k->b;
+    LLVMValueRef c = LLVMGetParam(function, 7), c_row = LLVMGetParam(function, 8);
+    LLVMValueRef from = LLVMGetParam(function, 9), from_row = LLVMGetParam(function, 10);
     for (int i = 0; i < k->tile.rows; i++) {
         for (int v = 0; v < k->tile.vectors; v++) {
-            LLVMValueRef at = ir_atk(b, c, v * k->vector_bytes);
             LLVMValueRef sum = s->sums[i * k->tile.vectors + v];
-            if (add) {
-                LLVMValueRef old = ir_load(b, k->vector, at, k->size);
-                sum = element_type_is_float(k->tile.type) ? f_add(b, old, sum) : i_add(b, old, sum);
-            }
-            ir_store(b, sum, at, k->size);
+            LLVMValueRef old = ir_load(b, k->vector, ir_atk(b, from, v * k->vector_bytes), k->size);
+            sum = element_type_is_float(k->tile.type) ? f_add(b, old, sum) : i_add(b, old, sum);
+            ir_store(b, sum, ir_atk(b, c, v * k->vector_bytes), k->size);
         }
-        if (i + 1 < k->tile.rows) c = ir_at(b, c, c_row);
+        if (i + 1 == k->tile.rows) break;
+        c = ir_at(b, c, c_row);
+        from = ir_at(b, from, from_row);
     }
 }
 
 static void kernel_body(struct kernel *k, LLVMValueRef function) {
     struct cpu_builder *b = k->b;
-    LLVMValueRef p[MATMUL_KERNEL_ARGUMENTS];
-    for (int i = 0; i < MATMUL_KERNEL_ARGUMENTS; i++)
-        p[i] = LLVMGetParam(function, (unsigned)i);
-    k->step = p[2];
+    LLVMValueRef rows = LLVMGetParam(function, 0), a = LLVMGetParam(function, 1);
+    LLVMValueRef tap_table = LLVMGetParam(function, 3);
+    k->step = LLVMGetParam(function, 2);
     for (int i = 0; i < k->tile.rows; i++) {
-        LLVMValueRef offset = ir_load(b, ir_i64(b), ir_atk(b, p[0], 8 * i), 8);
-        k->row[i] = ir_at(b, p[1], offset);
+        LLVMValueRef offset = ir_load(b, ir_i64(b), ir_atk(b, rows, 8 * i), 8);
+        k->row[i] = ir_at(b, a, offset);
     }
-    LLVMValueRef many = i_lshrk(b, p[5], 2), few = i_andk(b, p[5], UNROLL - 1);
-    struct state start = {ir_k(b, 0), p[6], {NULL}};
+    struct state start = {ir_k(b, 0), LLVMGetParam(function, 6), {NULL}};
     for (int i = 0; i < k->tile.rows * k->tile.vectors; i++)
         start.sums[i] = LLVMConstNull(k->vector);
     LLVMBasicBlockRef before = LLVMGetInsertBlock(b->builder);
-    struct ir_loop taps = ir_loop_begin(b, ir_k(b, 0), p[4], 1, false);
+    struct ir_loop taps = ir_loop_begin(b, ir_k(b, 0), LLVMGetParam(function, 4), 1, false);
     struct state s = state_phis(k, &start, before), phis = s;
-    s.x = ir_load(b, ir_i64(b), ir_at(b, p[3], ir_mulk(b, taps.i, 8)), 8);
-    step_loop(k, &s, many, UNROLL);
-    step_loop(k, &s, few, 1);
+    s.x = ir_load(b, ir_i64(b), ir_at(b, tap_table, ir_mulk(b, taps.i, 8)), 8);
+    step_loop(k, &s, LLVMGetParam(function, 5));
     state_incoming(k, &phis, &s, LLVMGetInsertBlock(b->builder));
     ir_loop_end(b, &taps);
-    struct ir_if add = ir_if_begin(b, i_cmpk(b, LLVMIntNE, p[9], 0), true);
-    store_tile(k, &s, p[7], p[8], true);
-    ir_if_else(b, &add);
-    store_tile(k, &s, p[7], p[8], false);
-    ir_if_end(b, &add);
+    store_tile(k, &s, function);
 }
 
 LLVMValueRef matmul_kernel(struct cpu_builder *b, const struct cpu_target *target,
@@ -208,7 +207,7 @@ LLVMValueRef matmul_kernel(struct cpu_builder *b, const struct cpu_target *targe
     LLVMValueRef function = LLVMGetNamedFunction(b->module, name);
     if (function) return function;
     LLVMTypeRef i64 = ir_i64(b), p = ir_pointer(b);
-    LLVMTypeRef types[MATMUL_KERNEL_ARGUMENTS] = {p, p, i64, p, i64, i64, p, p, i64, i64};
+    LLVMTypeRef types[MATMUL_KERNEL_ARGUMENTS] = {p, p, i64, p, i64, i64, p, p, i64, p, i64};
     LLVMBasicBlockRef back;
     function = ir_function_begin(b, name, MATMUL_KERNEL_ARGUMENTS, types, &back);
     matmul_mark_wide(b, target, function);
