@@ -20,7 +20,7 @@ const struct hlo_instr *product_hero(const struct hlo_instr *instr) {
     return NULL;
 }
 
-static void row_major(const struct shape *shape, int64_t *strides) {
+void product_row_major(const struct shape *shape, int64_t *strides) {
     int64_t stride = 1;
     for (int d = shape->rank - 1; d >= 0; d--) {
         strides[d] = stride;
@@ -65,7 +65,7 @@ static bool view_of(const struct hlo_instr *instr, struct product_view *view) {
     int64_t old[SHAPE_MAX_RANK];
     if (instr->opcode == OP_PARAMETER) {
         view->base = instr;
-        row_major(instr->shape, view->strides);
+        product_row_major(instr->shape, view->strides);
         return instr->shape->rank <= SHAPE_MAX_RANK;
     }
     if (instr->noperands != 1 || !view_of(instr->operands[0], view)) return false;
@@ -98,7 +98,7 @@ bool product_view_of(const struct hlo_instr *instr, const struct hlo_instr *hero
     memset(view, 0, sizeof *view);
     if (instr != hero) return view_of(from, view);
     view->base = from;
-    row_major(from->shape, view->strides);
+    product_row_major(from->shape, view->strides);
     return true;
 }
 
@@ -129,7 +129,7 @@ static bool is_in(struct int_list list, int d) {
     return false;
 }
 
-static bool add_dim(struct product_dims *dims, struct product_dim dim) {
+bool product_add_dim(struct product_dims *dims, struct product_dim dim) {
     if (dim.size == 1) return true;
     if (dims->count == PRODUCT_MAX_DIMS) return false;
     dims->v[dims->count++] = dim;
@@ -146,25 +146,26 @@ static bool dot_spec(const struct hlo_instr *hero, struct product_spec *spec,
     int64_t c[SHAPE_MAX_RANK];
     int at = 0;
     bool fits = true;
-    row_major(hero->shape, c);
-    *spec = (struct product_spec){
-        a->base->shape->type, b->base->shape->type, hero->shape->type, {0}, {0}, {0}, {0}};
+    product_row_major(hero->shape, c);
+    *spec = (struct product_spec){.a_type = a->base->shape->type,
+                                  .b_type = b->base->shape->type,
+                                  .c_type = hero->shape->type};
     for (int i = 0; i < lb.count; i++)
-        fits &= add_dim(&spec->batch,
-                        (struct product_dim){lhs->shape->dims[lb.v[i]], a->strides[lb.v[i]],
-                                             b->strides[rb.v[i]], c[at++]});
+        fits &= product_add_dim(&spec->batch,
+                                (struct product_dim){lhs->shape->dims[lb.v[i]], a->strides[lb.v[i]],
+                                                     b->strides[rb.v[i]], c[at++]});
     for (int d = 0; d < lhs->shape->rank; d++)
         if (!is_in(lb, d) && !is_in(lc, d))
-            fits &= add_dim(&spec->m,
-                            (struct product_dim){lhs->shape->dims[d], a->strides[d], 0, c[at++]});
+            fits &= product_add_dim(
+                &spec->m, (struct product_dim){lhs->shape->dims[d], a->strides[d], 0, c[at++]});
     for (int d = 0; d < rhs->shape->rank; d++)
         if (!is_in(rb, d) && !is_in(rc, d))
-            fits &= add_dim(&spec->n,
-                            (struct product_dim){rhs->shape->dims[d], 0, b->strides[d], c[at++]});
+            fits &= product_add_dim(
+                &spec->n, (struct product_dim){rhs->shape->dims[d], 0, b->strides[d], c[at++]});
     for (int i = 0; i < lc.count; i++)
-        fits &=
-            add_dim(&spec->k, (struct product_dim){lhs->shape->dims[lc.v[i]], a->strides[lc.v[i]],
-                                                   b->strides[rc.v[i]], 0});
+        fits &= product_add_dim(&spec->k,
+                                (struct product_dim){lhs->shape->dims[lc.v[i]], a->strides[lc.v[i]],
+                                                     b->strides[rc.v[i]], 0});
     return fits;
 }
 
@@ -211,30 +212,37 @@ void dot_plan(struct cpu_gen *g, const struct hlo_instr *instr, int64_t *units, 
 
 /* ---- what is done with the sums ---- */
 
-void product_epilogue_store(struct product_epilogue *e, LLVMValueRef sum,
-                            const LLVMValueRef *index) {
+static void bind_sum(struct product_epilogue *e, const LLVMValueRef *index, LLVMValueRef sum) {
     struct cpu_gen *g = e->g;
-    const struct hlo_instr *root =
-        e->k->instr->opcode == OP_FUSION ? e->k->instr->called[0]->root : e->hero;
     LLVMValueRef value = cpu_emit_convert(&g->b, sum, e->type, e->hero->shape->type);
-    LLVMValueRef out[GEN_MOST_LEAVES];
-    scope_push(&g->seen);
     gen_bind_element(g, e->hero, index, value);
     /* A conversion back to the type of the sums keeps what rounding would take. */
     for (const struct hlo_use *use = e->hero->users; use && e->k->instr != e->hero; use = use->next)
         if (use->user->opcode == OP_CONVERT && use->user->shape->type == e->type)
             gen_bind_element(g, use->user, index, sum);
+}
+
+/* Outputs may have other dims than the hero: the linear index is the same. */
+void product_epilogue_store(struct product_epilogue *e, LLVMValueRef sum,
+                            const LLVMValueRef *index) {
+    struct cpu_gen *g = e->g;
+    const struct hlo_instr *root =
+        e->k->instr->opcode == OP_FUSION ? e->k->instr->called[0]->root : e->hero;
     bool tuple = root->opcode == OP_TUPLE;
-    LLVMValueRef place = gen_linear(g, e->hero->shape, index), at[SHAPE_MAX_RANK];
+    LLVMValueRef values[GEN_MOST_LEAVES], at[SHAPE_MAX_RANK];
+    scope_push(&g->seen);
+    LLVMValueRef linear = gen_linear(g, e->hero->shape, index);
+    bind_sum(e, index, sum);
+    gen_delinear(g, e->hero->shape, linear, at);
+    bind_sum(e, at, sum);
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < e->k->nout; i++) {
-            const struct hlo_instr *output = tuple ? root->operands[i] : root;
-            bool same = shape_same_dims(output->shape, e->hero->shape);
-            if (!same) gen_delinear(g, output->shape, place, at);
+            const struct hlo_instr *out = tuple ? root->operands[i] : root;
+            gen_delinear(g, out->shape, linear, at);
             if (pass == 0)
-                out[i] = gen_element(g, output, same ? index : at);
+                values[i] = gen_element(g, out, at);
             else
-                gen_store(g, output->shape, e->k->out[i], same ? index : at, out[i]);
+                gen_store(g, out->shape, e->k->out[i], at, values[i]);
         }
     scope_pop(&g->seen);
 }

@@ -20,6 +20,11 @@ bool product_view_of(const struct hlo_instr *instr, const struct hlo_instr *hero
 /* Whether the element type of the view's memory may be read in place of the operand's. */
 bool product_reads_alike(const struct product_view *view, const struct hlo_instr *operand);
 
+/* Strides of a dense row-major array, in elements. */
+void product_row_major(const struct shape *shape, int64_t *strides);
+/* Appends a dimension, unless its size is 1; false where there are too many. */
+bool product_add_dim(struct product_dims *dims, struct product_dim dim);
+
 /* Stores what the fusion makes of the hero's elements. */
 struct product_epilogue {
     struct cpu_gen *g;
@@ -35,5 +40,9 @@ void product_epilogue_store(struct product_epilogue *e, LLVMValueRef sum,
 bool dot_match(const struct hlo_instr *instr);
 void dot_plan(struct cpu_gen *g, const struct hlo_instr *instr, int64_t *units, int64_t *scratch);
 void dot_emit(struct cpu_gen *g, struct cpu_kernel *k);
+
+bool conv_match(const struct hlo_instr *instr);
+void conv_plan(struct cpu_gen *g, const struct hlo_instr *instr, int64_t *units, int64_t *scratch);
+void conv_emit(struct cpu_gen *g, struct cpu_kernel *k);
 
 #endif

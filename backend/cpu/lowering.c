@@ -126,6 +126,7 @@ static const struct cpu_lowering lowerings[] = {
     {.name = "scatter", .match = is_scatter, .emit = scatter_emit},
     {.name = "update", .match = is_update, .emit = update_kernel_emit},
     {.name = "dot", .match = dot_match, .emit = dot_emit, .plan = dot_plan},
+    {.name = "convolution", .match = conv_match, .emit = conv_emit, .plan = conv_plan},
     {.name = "rows",
      .match = is_rows,
      .units = row_kernel_units,

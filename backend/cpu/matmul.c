@@ -7,7 +7,7 @@
 
 static int64_t stride_bytes(const struct product *q, const struct product_dim *dim,
                             enum product_operand operand) {
-    int64_t size = operand == PRODUCT_A ? q->a_size : operand == PRODUCT_B ? q->b_size : q->c_size;
+    int64_t size = operand == PRODUCT_A ? q->a_unit : operand == PRODUCT_B ? q->b_size : q->c_size;
     return product_stride(dim, operand) * size;
 }
 
@@ -274,7 +274,7 @@ static void call_kernel(struct product *q, const struct k_range *range,
         run = range->run;
     }
     LLVMValueRef from = q->zeros, c_row = ir_k(b, row_bytes), from_row = ir_k(b, 0);
-    if (adds && q->k_blocks > 1) {
+    if (adds && q->p->k_blocks > 1) {
         LLVMValueRef later = i_cmpk(b, LLVMIntSGT, place->k_block, 0);
         from = select_of(b, later, c, from);
         from_row = select_of(b, later, c_row, from_row);
@@ -292,7 +292,7 @@ static void tile_to_sums(struct product *q, const struct k_range *range,
     at = ir_at(b, at, ir_mulk(b, place->j, q->size));
     call_kernel(q, range, place, at, row_bytes, true);
     struct ir_if last =
-        ir_if_begin(b, i_cmpk(b, LLVMIntEQ, place->k_block, (uint64_t)q->k_blocks - 1), false);
+        ir_if_begin(b, i_cmpk(b, LLVMIntEQ, place->k_block, (uint64_t)q->p->k_blocks - 1), false);
     finish_tile(q, at, row_bytes, place->i, place->j, NULL);
     ir_if_end(b, &last);
 }
@@ -302,7 +302,7 @@ static void tile_by_temp(struct product *q, const struct k_range *range,
     struct cpu_builder *b = q->b;
     int64_t row_bytes = q->columns * q->size;
     call_kernel(q, range, place, q->temp, row_bytes, false);
-    LLVMValueRef add = q->k_blocks > 1 ? i_cmpk(b, LLVMIntSGT, place->k_block, 0) : NULL;
+    LLVMValueRef add = q->p->k_blocks > 1 ? i_cmpk(b, LLVMIntSGT, place->k_block, 0) : NULL;
     finish_tile(q, q->temp, row_bytes, place->i, place->j, add);
 }
 
@@ -371,18 +371,46 @@ static struct k_range range_of(struct product *q, LLVMValueRef k_block) {
     int64_t count = p->taps > 1 ? p->taps : p->run;
     LLVMValueRef left = LLVMBuildNSWSub(b->builder, ir_k(b, count), range.first, "");
     LLVMValueRef here = ir_min(b, left, ir_k(b, p->k_block));
+    if (p->spec.stage.when == STAGE_BLOCK) {
+        /* The rows of the window in this band; k is outermost those rows. */
+        const struct product_stage *s = &p->spec.stage;
+        LLVMValueRef band = LLVMBuildURem(b->builder, k_block, ir_k(b, product_stage_bands(s)), "");
+        left = LLVMBuildNSWSub(b->builder, ir_k(b, s->count), ir_mulk(b, band, s->band), "");
+        here = ir_mulk(b, ir_min(b, left, ir_k(b, s->band)), count / s->band);
+        range.first = ir_k(b, 0);
+    }
     range.taps = p->taps > 1 ? here : ir_k(b, 1);
     range.run = p->taps > 1 ? ir_k(b, p->run) : here;
     range.rows = p->taps > 1 ? ir_mulk(b, here, p->run) : here;
     return range;
 }
 
+/* Copies what a block of k needs of A, and says where its part of B is. */
+static void stage_block(struct product *q, LLVMValueRef k_block, LLVMValueRef a, LLVMValueRef bb) {
+    struct cpu_builder *b = q->b;
+    const struct product_stage *s = &q->p->spec.stage;
+    LLVMValueRef bands = ir_k(b, product_stage_bands(s));
+    LLVMValueRef image = LLVMBuildUDiv(b->builder, k_block, bands, "");
+    LLVMValueRef band = LLVMBuildURem(b->builder, k_block, bands, "");
+    product_emit_stage(q, ir_at(b, a, ir_mulk(b, image, s->image_a * q->a_size)), band);
+    bb = ir_at(b, bb, ir_mulk(b, image, s->image_b * q->b_size));
+    q->bb = ir_at(b, bb, ir_mulk(b, band, s->band * s->row_b * q->b_size));
+    q->a = q->stage;
+}
+
 /* ---- units ---- */
 
-static void emit_unit(struct product *q) {
+static void emit_unit(struct product *q, LLVMValueRef m_block) {
     struct cpu_builder *b = q->b;
     const struct product_plan *p = q->p;
-    struct ir_loop blocks = ir_loop_count(b, q->k_blocks, 1);
+    enum stage_when when = p->spec.stage.when;
+    LLVMValueRef a = q->a, bb = q->bb;
+    if (when == STAGE_UNIT) {
+        product_emit_stage(q, a, m_block);
+        q->a = q->stage;
+    }
+    struct ir_loop blocks = ir_loop_count(b, p->k_blocks, 1);
+    if (when == STAGE_BLOCK) stage_block(q, blocks.i, a, bb);
     struct k_range range = range_of(q, blocks.i);
     LLVMValueRef row0 = ir_k(b, 0);
     if (p->shares_b) {
@@ -403,16 +431,29 @@ void product_place_unit(struct product *q, LLVMValueRef unit, LLVMValueRef *m_bl
     LLVMValueRef mb = ir_k(b, q->m_blocks), nb = ir_k(b, q->n_blocks);
     *m_block = LLVMBuildURem(b->builder, unit, mb, "");
     LLVMValueRef rest = LLVMBuildUDiv(b->builder, unit, mb, "");
-    LLVMValueRef n_block = LLVMBuildURem(b->builder, rest, nb, "");
-    q->batch = LLVMBuildUDiv(b->builder, rest, nb, "");
+    LLVMValueRef n_block;
+    if (p->n_outermost) {
+        LLVMValueRef batch = ir_k(b, p->batch);
+        q->batch = LLVMBuildURem(b->builder, rest, batch, "");
+        n_block = LLVMBuildUDiv(b->builder, rest, batch, "");
+        q->fresh_b = i_and(b, i_cmpk(b, LLVMIntEQ, q->batch, 0), i_cmpk(b, LLVMIntEQ, *m_block, 0));
+    } else {
+        n_block = LLVMBuildURem(b->builder, rest, nb, "");
+        q->batch = LLVMBuildUDiv(b->builder, rest, nb, "");
+        q->fresh_b = i_cmpk(b, LLVMIntEQ, *m_block, 0);
+    }
     q->m0 = ir_mulk(b, *m_block, p->m_block);
     q->n0 = ir_mulk(b, n_block, p->n_block);
     q->m_left =
         ir_min(b, LLVMBuildNSWSub(b->builder, ir_k(b, p->m), q->m0, ""), ir_k(b, p->m_block));
     q->n_left =
         ir_min(b, LLVMBuildNSWSub(b->builder, ir_k(b, p->n), q->n0, ""), ir_k(b, p->n_block));
-    q->a = ir_at(b, q->code->a, product_offset(q, &p->spec.batch, PRODUCT_A, q->batch));
-    q->bb = ir_at(b, q->code->b, product_offset(q, &p->spec.batch, PRODUCT_B, q->batch));
+    q->a_unit = q->a_size;
+    q->a = ir_at(b, ir_atk(b, q->code->a, p->spec.a_offset * q->a_size),
+                 product_offset(q, &p->spec.batch, PRODUCT_A, q->batch));
+    q->a_unit = p->spec.stage.when == STAGE_NEVER ? q->a_size : q->size;
+    q->bb = ir_at(b, ir_atk(b, q->code->b, p->spec.b_offset * q->b_size),
+                  product_offset(q, &p->spec.batch, PRODUCT_B, q->batch));
     if (q->code->c)
         q->c = ir_at(b, q->code->c, product_offset(q, &p->spec.batch, PRODUCT_C, q->batch));
 }
@@ -429,7 +470,7 @@ static void emit_units(struct product *q) {
     struct ir_loop units = ir_loop_begin(b, q->code->begin, q->code->end, 1, false);
     product_place_unit(q, units.i, &m_block);
     LLVMValueRef first = i_cmp(b, LLVMIntEQ, units.i, q->code->begin);
-    LLVMValueRef fresh = i_or(b, first, i_cmpk(b, LLVMIntEQ, m_block, 0));
+    LLVMValueRef fresh = i_or(b, first, q->fresh_b);
     struct ir_if columns = ir_if_begin(b, fresh, false);
     fill_table(q, q->cols, &p->spec.n, PRODUCT_B, q->n0, p->n, p->n_block);
     if (p->shares_b) {
@@ -437,11 +478,13 @@ static void emit_units(struct product *q) {
         pack_b(q, &all, ir_k(b, 0), q->depth);
     }
     ir_if_end(b, &columns);
+    bool staged = p->spec.stage.when == STAGE_UNIT, moves = q->m_blocks > 1 && !staged;
     struct ir_if rows =
-        ir_if_begin(b, q->m_blocks > 1 ? LLVMConstInt(int_type(b, 1), 1, false) : first, false);
-    fill_table(q, q->rows, &p->spec.m, PRODUCT_A, q->m0, p->m, p->m_block);
+        ir_if_begin(b, moves ? LLVMConstInt(int_type(b, 1), 1, false) : first, false);
+    fill_table(q, q->rows, &p->spec.m, PRODUCT_A, staged ? ir_k(b, 0) : q->m0,
+               staged ? p->m_block : p->m, product_m_rows(p));
     ir_if_end(b, &rows);
-    emit_unit(q);
+    emit_unit(q, m_block);
     ir_loop_end(b, &units);
 }
 
@@ -472,13 +515,16 @@ void product_emit(struct cpu_builder *b, const struct cpu_target *target,
     q.columns = p->vectors * p->lanes;
     q.size = element_type_size(p->type);
     q.a_size = element_type_size(p->spec.a_type);
+    q.a_unit = p->spec.stage.when == STAGE_NEVER ? q.a_size : q.size;
     q.b_size = element_type_size(p->spec.b_type);
     q.c_size = element_type_size(p->spec.c_type);
     q.n_blocks = product_n_blocks(p);
     q.m_blocks = product_m_blocks(p);
+    if (p->method != PRODUCT_TILES) {
+        product_emit_vector(&q);
+        return;
+    }
     q.depth = p->shares_b ? p->k : product_k_rows(p);
-    int64_t count = p->taps > 1 ? p->taps : p->run;
-    q.k_blocks = (count + p->k_block - 1) / p->k_block;
     bool linear = product_dims_linear(&p->spec.m, PRODUCT_C, &q.c_m);
     linear = product_dims_linear(&p->spec.n, PRODUCT_C, &q.c_n) && linear;
     q.direct = linear && (q.c_n == 1 || p->n == 1) && !code->finish && q.c_size == q.size;
@@ -488,11 +534,8 @@ void product_emit(struct cpu_builder *b, const struct cpu_target *target,
     q.a_pack = ir_atk(b, code->scratch, layout.a);
     q.sums = ir_atk(b, code->scratch, layout.sums);
     q.rows = ir_atk(b, code->scratch, layout.rows);
+    q.stage = ir_atk(b, code->scratch, layout.stage);
     q.cols = ir_atk(b, code->scratch, layout.columns);
-    if (p->method != PRODUCT_TILES) {
-        product_emit_vector(&q);
-        return;
-    }
     q.temp = ir_slot(b, cpu_value_type(b, p->type), (int64_t)p->rows * q.columns, 64);
     make_tables(&q);
     emit_units(&q);

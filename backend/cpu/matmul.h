@@ -22,9 +22,37 @@ struct product_dims {
     struct product_dim v[PRODUCT_MAX_DIMS]; /* outermost first */
 };
 
+enum { STAGE_MAX_RANK = 4 };
+
+/* When A is first copied into scratch memory, with the zeros around and between its elements that a
+ * convolution sees: for a unit of work (whose m is then whole rows of dimension 0 of the output),
+ * or for a block of k (which is then some rows of dimension 0 of the window). */
+enum stage_when { STAGE_NEVER, STAGE_UNIT, STAGE_BLOCK };
+
+/* The copy is row-major over the positions of a window's elements in the padded and dilated input,
+ * channels innermost. Strides are those of the input. */
+struct product_stage {
+    enum stage_when when;
+    int rank;
+    struct stage_dim {
+        int64_t size, stride; /* of the input */
+        int64_t low, dilate;  /* position 0 is `low` before it; elements are `dilate` apart */
+        int64_t extent;       /* positions in the copy (of one band, for dimension 0) */
+    } dim[STAGE_MAX_RANK];
+    int64_t channels, channel_stride;
+    /* Dimension 0 in bands: of the output (UNIT) or of the window (BLOCK). */
+    int64_t count, band, step; /* rows in all, rows a band, positions from row to row */
+    /* BLOCK: images that are added up, and steps of images and of rows of the window in A and B. */
+    int64_t images, image_a, image_b, row_b;
+};
+
 struct product_spec {
     enum element_type a_type, b_type, c_type;
+    int64_t a_offset, b_offset; /* elements from the pointers to the first of A and B */
     struct product_dims batch, m, n, k;
+    /* Where A is staged, the strides of m and k in A are those of the copy, those of batch of the
+     * input; and k is that of one whole block. */
+    struct product_stage stage;
 };
 
 enum product_method {
@@ -48,13 +76,15 @@ struct product_plan {
     int rows, vectors, lanes; /* tile */
     int64_t run, taps;        /* k as runs of equal steps in A */
     int64_t k_block;          /* of run where taps is 1, of taps otherwise */
+    int64_t k_blocks;
     int64_t m_block, n_block; /* a unit of work; n_block 0: see units */
     int64_t m_chunk;          /* rows of A that stay in cache */
     enum product_a_mode a_mode;
-    bool shares_b;   /* all of k is packed, for the blocks of rows that follow each other */
-    bool keeps_sums; /* partial sums are kept in scratch memory, not in C */
-    int64_t units;   /* independent units of work */
-    int64_t scratch; /* bytes, to be aligned to 64, for one thread */
+    bool shares_b;    /* all of k is packed, for the blocks of rows that follow each other */
+    bool n_outermost; /* units go through the batch for one block of columns after the other */
+    bool keeps_sums;  /* partial sums are kept in scratch memory, not in C */
+    int64_t units;    /* independent units of work */
+    int64_t scratch;  /* bytes, to be aligned to 64, for one thread */
 };
 
 /* Whether there is code for the element types and sizes. */

@@ -17,12 +17,13 @@ bool product_dims_linear(const struct product_dims *dims, enum product_operand o
 
 /* Byte offsets of the parts of the scratch memory. */
 struct product_scratch {
-    int64_t b, a, sums, rows, columns, total;
+    int64_t b, a, sums, rows, columns, stage, total;
 };
 void product_layout(const struct product_plan *plan, struct product_scratch *scratch);
 
 int64_t product_k_rows(const struct product_plan *plan); /* of k in one block */
 int64_t product_a_row(const struct product_plan *plan);  /* elements of a row of packed A */
+int64_t product_m_rows(const struct product_plan *plan); /* of a unit, in whole tiles */
 int64_t product_m_blocks(const struct product_plan *plan);
 int64_t product_n_blocks(const struct product_plan *plan);
 
@@ -36,13 +37,14 @@ struct product {
     int columns;                    /* of a tile */
     int64_t size;                   /* of a sum */
     int64_t a_size, b_size, c_size; /* of elements */
-    int64_t depth, n_blocks, m_blocks, k_blocks;
+    int64_t a_unit;                 /* of the elements that the strides of A count at the moment */
+    int64_t depth, n_blocks, m_blocks;
     bool direct; /* whole tiles go from registers to C */
     int64_t c_m, c_n;
-    LLVMValueRef b_pack, a_pack, sums, rows, cols, temp;
+    LLVMValueRef b_pack, a_pack, sums, rows, cols, temp, stage;
     LLVMValueRef a_taps, b_taps, one_tap, a_table, zeros;
     /* of the unit at hand */
-    LLVMValueRef batch, m0, n0, n_left, m_left, a, bb, c;
+    LLVMValueRef batch, m0, n0, n_left, m_left, a, bb, c, fresh_b;
 };
 
 /* Byte offset in an operand of place `at` of dims. */
@@ -57,5 +59,14 @@ void product_finish_element(struct product *q, LLVMValueRef from, LLVMValueRef a
 /* False where the product is not a row times a matrix that lies well (matmul_vector.c). */
 bool product_plan_vector(struct product_plan *plan, const struct cpu_target *target);
 void product_emit_vector(struct product *q);
+
+/* Copies the part of A that a unit or a block of k needs: that of `band`, of the image at source
+ * (conv_stage.c). */
+void product_emit_stage(struct product *q, LLVMValueRef source, LLVMValueRef band);
+int64_t product_stage_elements(const struct product_stage *stage);
+/* Blocks of k that one image is cut to. */
+static inline int64_t product_stage_bands(const struct product_stage *stage) {
+    return (stage->count + stage->band - 1) / stage->band;
+}
 
 #endif

@@ -105,10 +105,16 @@ static void choose_k_block(struct product_plan *p, const struct cpu_target *targ
     for (int i = 0; i + 1 < p->spec.k.count; i++)
         p->taps *= p->spec.k.v[i].size;
     p->run = p->k / p->taps;
+    if (p->spec.stage.when == STAGE_BLOCK) {
+        p->k_block = p->taps > 1 ? p->taps : p->run;
+        p->k_blocks = p->spec.stage.images * product_stage_bands(&p->spec.stage);
+        return;
+    }
     int64_t unit = p->taps > 1 ? p->run : 1, count = p->k / unit;
     int64_t blocks = (p->k + most + most / 4 - 1) / (most + most / 4);
     if (blocks > count) blocks = count;
     p->k_block = (count + blocks - 1) / blocks;
+    p->k_blocks = (count + p->k_block - 1) / p->k_block;
 }
 
 /* Whether the rows that a tile reads at one step of k fall on few sets of the first-level cache. */
@@ -127,27 +133,50 @@ static void choose_a_mode(struct product_plan *p, const struct cpu_target *targe
     int64_t step = k->count ? k->v[k->count - 1].a : 1;
     bool same = same_bits(p->spec.a_type, p->type);
     p->a_mode = A_IN_PLACE;
+    if (p->spec.stage.when != STAGE_NEVER) return;
     if (!same)
         p->a_mode = step == 1 ? A_ROWS : A_PANELS;
     else if (lies_badly(p, &p->spec.m, target))
         p->a_mode = A_PANELS;
 }
 
-static void choose_units(struct product_plan *p, const struct cpu_target *target) {
-    int columns = p->vectors * p->lanes;
-    int64_t size = element_type_size(p->type);
-    p->n_block = round_up(clamp(p->n, 1, p->a_mode == A_IN_PLACE ? 256 : 512), columns);
-    int64_t blocks = (p->n + p->n_block - 1) / p->n_block;
-    p->n_block = round_up((p->n + blocks - 1) / blocks, columns);
-    blocks = (p->n + p->n_block - 1) / p->n_block;
-    int64_t wanted = clamp(16 / clamp(p->batch * blocks, 1, 16), 1, 16);
+static void choose_m_block(struct product_plan *p, int64_t wanted) {
+    const struct product_stage *stage = &p->spec.stage;
+    if (stage->when == STAGE_UNIT) {
+        p->m_block = p->m / stage->count * stage->band;
+        return;
+    }
     /* Less than this is not worth a unit of its own. */
     int64_t work = 1 << 18, least = work / clamp(p->k * p->n_block, 1, work);
     p->m_block = clamp((p->m + wanted - 1) / wanted, clamp(least, 1, p->m), 512);
     p->m_block = round_up(clamp(p->m_block, 1, p->m), p->rows);
-    p->shares_b = product_m_blocks(p) > 1 && p->k * p->n_block * size <= 4 * target->l2;
+}
+
+static bool depends_on_batch(const struct product_dims *batch, enum product_operand operand) {
+    for (int i = 0; i < batch->count; i++)
+        if (product_stride(&batch->v[i], operand) != 0) return true;
+    return false;
+}
+
+static void choose_units(struct product_plan *p, const struct cpu_target *target) {
+    enum { WANTED = 16 }; /* units, for threads to share */
+    int columns = p->vectors * p->lanes;
+    int64_t size = element_type_size(p->type), m_blocks = p->batch;
+    if (p->spec.stage.when == STAGE_UNIT) m_blocks *= product_stage_bands(&p->spec.stage);
+    p->n_block = round_up(clamp(p->n, 1, p->a_mode == A_IN_PLACE ? 256 : 512), columns);
+    if (p->spec.stage.when != STAGE_NEVER && m_blocks < WANTED / 2) {
+        int64_t parts = WANTED / 2 / m_blocks;
+        p->n_block = clamp(round_up((p->n + parts - 1) / parts, columns), columns, p->n_block);
+    }
+    int64_t blocks = (p->n + p->n_block - 1) / p->n_block;
+    p->n_block = round_up((p->n + blocks - 1) / blocks, columns);
+    blocks = (p->n + p->n_block - 1) / p->n_block;
+    choose_m_block(p, clamp(WANTED / clamp(p->batch * blocks, 1, WANTED), 1, WANTED));
+    p->n_outermost = !depends_on_batch(&p->spec.batch, PRODUCT_B);
+    p->shares_b = (product_m_blocks(p) > 1 || (p->n_outermost && p->batch > 1)) &&
+                  p->spec.stage.when != STAGE_BLOCK && p->k * p->n_block * size <= 4 * target->l2;
     p->m_chunk = target->l2 / 4 / clamp(product_k_rows(p) * size, 1, target->l2);
-    p->m_chunk = clamp(p->m_chunk / p->rows * p->rows, 4 * p->rows, p->m_block);
+    p->m_chunk = clamp(p->m_chunk / p->rows * p->rows, 4 * p->rows, product_m_rows(p));
     p->units = p->batch * blocks * product_m_blocks(p);
 }
 
@@ -166,8 +195,9 @@ void product_layout(const struct product_plan *p, struct product_scratch *s) {
     s->a = total;
     if (p->a_mode != A_IN_PLACE) take(&total, p->m_chunk * product_a_row(p) * size);
     s->sums = total;
-    if (p->keeps_sums) take(&total, p->m_block * p->n_block * size);
-    s->rows = take(&total, 8 * p->m_block);
+    if (p->keeps_sums) take(&total, product_m_rows(p) * p->n_block * size);
+    s->rows = take(&total, 8 * product_m_rows(p));
+    s->stage = take(&total, product_stage_elements(&p->spec.stage) * size);
     s->columns = take(&total, 8 * p->n_block);
     s->total = total;
 }
@@ -179,6 +209,10 @@ int64_t product_k_rows(const struct product_plan *p) {
 int64_t product_a_row(const struct product_plan *p) {
     int64_t rows = product_k_rows(p);
     return p->a_mode == A_ROWS ? round_up(rows, p->lanes) + p->lanes : rows;
+}
+
+int64_t product_m_rows(const struct product_plan *p) {
+    return round_up(p->m_block, p->rows);
 }
 
 int64_t product_m_blocks(const struct product_plan *p) {
@@ -193,8 +227,11 @@ int64_t product_n_blocks(const struct product_plan *p) {
 static void swap_operands(struct product_plan *p) {
     struct product_spec *s = &p->spec;
     enum element_type type = s->a_type;
+    int64_t offset = s->a_offset;
     s->a_type = s->b_type;
     s->b_type = type;
+    s->a_offset = s->b_offset;
+    s->b_offset = offset;
     struct product_dims dims = s->m;
     s->m = s->n;
     s->n = dims;
@@ -213,7 +250,9 @@ void product_plan_make(struct product_plan *p, const struct cpu_target *target,
                        const struct product_spec *spec, bool finishes) {
     *p = (struct product_plan){.spec = *spec, .finishes = finishes, .method = PRODUCT_ABSENT};
     p->type = sum_type(spec);
-    if (product_dims_size(&spec->n) == 1 && product_dims_size(&spec->m) > 1) swap_operands(p);
+    if (product_dims_size(&spec->n) == 1 && product_dims_size(&spec->m) > 1 &&
+        spec->stage.when == STAGE_NEVER)
+        swap_operands(p);
     struct product_dims *all[] = {&p->spec.batch, &p->spec.m, &p->spec.n, &p->spec.k};
     int64_t *sizes[] = {&p->batch, &p->m, &p->n, &p->k};
     sort_by_a(&p->spec.k);
@@ -223,8 +262,10 @@ void product_plan_make(struct product_plan *p, const struct cpu_target *target,
     }
     if (!product_spec_has_code(spec)) return;
     p->method = PRODUCT_TILES;
-    if (product_plan_vector(p, target)) return;
-    struct matmul_tile tile = matmul_tile_choose(target, p->type, p->m, p->n);
+    if (spec->stage.when == STAGE_NEVER && product_plan_vector(p, target)) return;
+    const struct product_stage *stage = &spec->stage;
+    int64_t rows = stage->when == STAGE_UNIT ? p->m / stage->count * stage->band : p->m;
+    struct matmul_tile tile = matmul_tile_choose(target, p->type, rows, p->n);
     p->rows = tile.rows;
     p->vectors = tile.vectors;
     p->lanes = tile.lanes;
@@ -233,7 +274,7 @@ void product_plan_make(struct product_plan *p, const struct cpu_target *target,
     p->m_block = p->m_chunk = p->m;
     choose_units(p, target);
     bool narrow = !same_bits(spec->c_type, p->type);
-    p->keeps_sums = (finishes || narrow) && product_k_rows(p) < p->k;
+    p->keeps_sums = (finishes || narrow) && p->k_blocks > 1;
     struct product_scratch layout;
     product_layout(p, &layout);
     p->scratch = layout.total;

@@ -1,0 +1,320 @@
+/* Convolutions as products whose operands are read through strides: k goes over the window and the
+ * input features, m over batch and output positions. Where the window reaches over the edges of
+ * the input, or the input is dilated, the product reads a padded copy of what it needs. */
+#include <string.h>
+
+#include "backend/cpu/dot.h"
+#include "backend/cpu/lowering.h"
+#include "backend/cpu/matmul_ir.h"
+
+enum { LEAST_WORK = 64, MOST_DIMS = SHAPE_MAX_RANK };
+
+/* A convolution with its numbers at hand. */
+struct conv {
+    const struct hlo_instr *instr, *hero;
+    const struct dim_labels *labels;
+    const struct window *window;
+    struct product_view input, kernel;
+    const struct shape *in, *out, *weights;
+    int64_t c[SHAPE_MAX_RANK]; /* strides of the result */
+    int64_t groups, batch_groups;
+    int64_t batch, features; /* of one group: input batch, input features */
+    int64_t outputs;         /* output features of one group */
+    struct product_spec spec;
+    /* Dimension of the result that each of spec.batch, m and n is, or part of which it is. */
+    int batch_dim[PRODUCT_MAX_DIMS], m_dim[PRODUCT_MAX_DIMS];
+};
+
+static bool conv_read(const struct hlo_instr *instr, struct conv *v) {
+    memset(v, 0, sizeof *v);
+    v->instr = instr;
+    v->hero = product_hero(instr);
+    if (!v->hero || v->hero->opcode != OP_CONVOLUTION) return false;
+    if (!product_view_of(instr, v->hero, 0, &v->input)) return false;
+    if (!product_view_of(instr, v->hero, 1, &v->kernel)) return false;
+    if (!product_reads_alike(&v->input, v->hero->operands[0])) return false;
+    if (!product_reads_alike(&v->kernel, v->hero->operands[1])) return false;
+    v->labels = instr_attr(v->hero, ATTR_DIM_LABELS)->dim_labels;
+    v->window = instr_window(v->hero);
+    v->in = v->hero->operands[0]->shape;
+    v->weights = v->hero->operands[1]->shape;
+    v->out = v->hero->shape;
+    if (v->out->count == 0 || v->in->count == 0 || v->weights->count == 0) return false;
+    if (v->labels->spatial > STAGE_MAX_RANK) return false;
+    product_row_major(v->out, v->c);
+    v->groups = instr_int(v->hero, ATTR_FEATURE_GROUP_COUNT, 1);
+    v->batch_groups = instr_int(v->hero, ATTR_BATCH_GROUP_COUNT, 1);
+    v->batch = v->in->dims[v->labels->input_batch] / v->batch_groups;
+    v->features = v->weights->dims[v->labels->kernel_input];
+    v->outputs = v->weights->dims[v->labels->kernel_output] / (v->groups * v->batch_groups);
+    return true;
+}
+
+/* ---- strides ---- */
+
+static int64_t in_stride(const struct conv *v, int dim) {
+    return v->input.strides[dim];
+}
+
+static const struct window_dim *window_of(const struct conv *v, int d) {
+    return &v->window->v[d];
+}
+
+static int64_t positions(const struct conv *v, int d) {
+    return v->out->dims[v->labels->output_spatial[d]];
+}
+
+/* Every window element that counts is an element of the input. */
+static bool stays_inside(const struct conv *v, int d) {
+    const struct window_dim *w = window_of(v, d);
+    int64_t last = (positions(v, d) - 1) * w->stride + (w->size - 1) * w->rhs_dilate - w->pad_low;
+    return w->lhs_dilate == 1 && w->pad_low <= 0 && last < v->in->dims[v->labels->input_spatial[d]];
+}
+
+static bool needs_stage(const struct conv *v) {
+    for (int d = 0; d < v->labels->spatial; d++)
+        if (!stays_inside(v, d)) return true;
+    return false;
+}
+
+/* More of k than of m is in the spatial dimensions: a gradient of a kernel. */
+static bool is_long_window(const struct conv *v) {
+    int64_t window = 1, places = 1;
+    for (int d = 0; d < v->labels->spatial; d++) {
+        window *= window_of(v, d)->size;
+        places *= positions(v, d);
+    }
+    return window > places;
+}
+
+/* ---- the copy ---- */
+
+static int64_t clamp(int64_t x, int64_t low, int64_t high) {
+    return x < low ? low : x > high ? high : x;
+}
+
+/* Elements of the copy for bands of one row, and how many more each further row takes. */
+static int64_t choose_band(const struct conv *v, const struct product_stage *s, int64_t other,
+                           int64_t l2) {
+    int64_t row = s->channels * 4;
+    for (int d = 1; d < s->rank; d++)
+        row *= s->dim[d].extent;
+    int64_t fits = (l2 / 2 / clamp(row, 1, l2) - other) / clamp(s->step, 1, 1 << 20) + 1;
+    if (s->when == STAGE_BLOCK) {
+        int64_t inner = 1; /* about 256 of k at a time */
+        for (int d = 1; d < s->rank; d++)
+            inner *= window_of(v, d)->size;
+        return clamp(clamp(256 / inner, 1, fits > 0 ? fits : 1), 1, s->count);
+    }
+    /* At least so many bands that threads can share them. */
+    int64_t bands = clamp(8 / clamp(v->batch * v->groups * v->batch_groups, 1, 8), 1, 8);
+    int64_t most = (s->count + bands - 1) / bands;
+    int64_t band = clamp(fits, 1, most);
+    bands = (s->count + band - 1) / band;
+    return (s->count + bands - 1) / bands;
+}
+
+static void make_stage(struct conv *v, bool block, int64_t l2) {
+    struct product_stage *s = &v->spec.stage;
+    s->when = block ? STAGE_BLOCK : STAGE_UNIT;
+    s->rank = v->labels->spatial;
+    for (int d = 0; d < s->rank; d++) {
+        const struct window_dim *w = window_of(v, d);
+        int dim = v->labels->input_spatial[d];
+        s->dim[d].size = v->in->dims[dim];
+        s->dim[d].stride = in_stride(v, dim);
+        s->dim[d].low = w->pad_low;
+        s->dim[d].dilate = w->lhs_dilate;
+        s->dim[d].extent = (positions(v, d) - 1) * w->stride + (w->size - 1) * w->rhs_dilate + 1;
+    }
+    s->channels = block ? v->batch : v->features;
+    s->channel_stride = in_stride(v, block ? v->labels->input_batch : v->labels->input_feature);
+    const struct window_dim *w = window_of(v, 0);
+    int64_t rows = positions(v, 0);
+    s->count = block ? w->size : rows;
+    s->step = block ? w->rhs_dilate : w->stride;
+    int64_t other = block ? (rows - 1) * w->stride : (w->size - 1) * w->rhs_dilate;
+    s->band = choose_band(v, s, other, l2);
+    s->dim[0].extent = (s->band - 1) * s->step + other + 1;
+    s->images = v->features;
+    s->image_a = in_stride(v, v->labels->input_feature);
+    s->image_b = v->kernel.strides[v->labels->kernel_input];
+    s->row_b = v->kernel.strides[v->labels->kernel_spatial[0]];
+    if (w->reversed) s->row_b = -s->row_b;
+}
+
+/* Elements from one position of dimension d to the next in what the product reads. */
+static int64_t position_stride(const struct conv *v, int d) {
+    const struct product_stage *s = &v->spec.stage;
+    if (s->when == STAGE_NEVER) return in_stride(v, v->labels->input_spatial[d]);
+    int64_t stride = s->channels;
+    for (int i = d + 1; i < s->rank; i++)
+        stride *= s->dim[i].extent;
+    return stride;
+}
+
+/* ---- the product ---- */
+
+static bool add_batch(struct conv *v, int dim, struct product_dim d) {
+    if (d.size == 1) return true;
+    v->batch_dim[v->spec.batch.count] = dim;
+    return product_add_dim(&v->spec.batch, d);
+}
+
+static bool add_m(struct conv *v, int dim, struct product_dim d) {
+    if (d.size == 1) return true;
+    v->m_dim[v->spec.m.count] = dim;
+    return product_add_dim(&v->spec.m, d);
+}
+
+/* m in the order in which the result lies. */
+static void sort_m(struct conv *v) {
+    for (int i = 1; i < v->spec.m.count; i++)
+        for (int k = i; k > 0 && v->spec.m.v[k - 1].c < v->spec.m.v[k].c; k--) {
+            struct product_dim d = v->spec.m.v[k];
+            int dim = v->m_dim[k];
+            v->spec.m.v[k] = v->spec.m.v[k - 1];
+            v->m_dim[k] = v->m_dim[k - 1];
+            v->spec.m.v[k - 1] = d;
+            v->m_dim[k - 1] = dim;
+        }
+}
+
+static bool add_spatial(struct conv *v, int d) {
+    const struct window_dim *w = window_of(v, d);
+    int64_t stride = position_stride(v, d), size = w->size;
+    int64_t b = v->kernel.strides[v->labels->kernel_spatial[d]];
+    if (w->reversed) {
+        v->spec.b_offset += (size - 1) * b;
+        b = -b;
+    }
+    if (v->spec.stage.when == STAGE_NEVER) v->spec.a_offset -= w->pad_low * stride;
+    if (v->spec.stage.when == STAGE_BLOCK && d == 0) size = v->spec.stage.band;
+    int out = v->labels->output_spatial[d];
+    return add_m(v, out, (struct product_dim){positions(v, d), w->stride * stride, 0, v->c[out]}) &&
+           product_add_dim(&v->spec.k, (struct product_dim){size, w->rhs_dilate * stride, b, 0});
+}
+
+/* Groups, batch and features. */
+static bool add_others(struct conv *v) {
+    const struct dim_labels *l = v->labels;
+    enum stage_when when = v->spec.stage.when;
+    int64_t a_batch = in_stride(v, l->input_batch), a_feature = in_stride(v, l->input_feature);
+    int64_t b_out = v->kernel.strides[l->kernel_output], c_out = v->c[l->output_feature];
+    bool fits = add_batch(v, l->output_feature,
+                          (struct product_dim){v->groups, v->features * a_feature,
+                                               v->outputs * b_out, v->outputs * c_out});
+    fits = add_batch(v, l->output_feature,
+                     (struct product_dim){v->batch_groups, v->batch * a_batch, v->outputs * b_out,
+                                          v->outputs * c_out}) &&
+           fits;
+    struct product_dim batch = {v->batch, a_batch, 0, v->c[l->output_batch]};
+    if (when == STAGE_BLOCK) batch.a = 1;
+    if (when == STAGE_UNIT)
+        fits = add_batch(v, l->output_batch, batch) && fits;
+    else
+        fits = add_m(v, l->output_batch, batch) && fits;
+    struct product_dim k = {v->features, when == STAGE_NEVER ? a_feature : 1,
+                            v->kernel.strides[l->kernel_input], 0};
+    if (when != STAGE_BLOCK) fits = product_add_dim(&v->spec.k, k) && fits;
+    return product_add_dim(&v->spec.n, (struct product_dim){v->outputs, 0, b_out, c_out}) && fits;
+}
+
+/* False where the convolution has no form as a product here. */
+static bool conv_spec(struct conv *v, int64_t l2) {
+    v->spec.a_type = v->input.base->shape->type;
+    v->spec.b_type = v->kernel.base->shape->type;
+    v->spec.c_type = v->out->type;
+    if (v->labels->spatial > 0 && needs_stage(v)) make_stage(v, is_long_window(v), l2);
+    bool fits = true;
+    for (int d = 0; d < v->labels->spatial && fits; d++)
+        fits = add_spatial(v, d);
+    fits = fits && add_others(v);
+    sort_m(v);
+    /* A unit is whole rows of dimension 0, so that has to be the outermost of m. */
+    if (v->spec.stage.when == STAGE_UNIT && v->spec.stage.count > 1 &&
+        v->m_dim[0] != v->labels->output_spatial[0])
+        return false;
+    return fits && product_spec_has_code(&v->spec);
+}
+
+bool conv_match(const struct hlo_instr *instr) {
+    struct conv v;
+    return conv_read(instr, &v) && conv_spec(&v, 512 << 10) && cpu_work_of(v.hero) >= LEAST_WORK;
+}
+
+static bool conv_make_plan(struct cpu_gen *g, const struct hlo_instr *instr, struct conv *v,
+                           struct product_plan *plan) {
+    if (!conv_read(instr, v) || !conv_spec(v, g->target.l2)) return false;
+    product_plan_make(plan, &g->target, &v->spec, product_has_epilogue(instr));
+    return true;
+}
+
+void conv_plan(struct cpu_gen *g, const struct hlo_instr *instr, int64_t *units, int64_t *scratch) {
+    struct conv v;
+    struct product_plan plan;
+    if (!conv_make_plan(g, instr, &v, &plan)) return;
+    *units = plan.units;
+    *scratch = plan.scratch;
+}
+
+/* ---- emission ---- */
+
+struct conv_finish {
+    struct conv *v;
+    struct product_epilogue epilogue;
+};
+
+/* index[dim] += the part that each of dims gives. */
+static void add_digits(struct cpu_gen *g, const struct product_dims *dims, const int *names,
+                       LLVMValueRef at, const struct conv *v, LLVMValueRef *index) {
+    int64_t size = 1;
+    for (int i = 0; i < dims->count; i++)
+        size *= dims->v[i].size;
+    gen_index_bound(g, at, size);
+    for (int i = dims->count - 1; i >= 0; i--) {
+        const struct product_dim *d = &dims->v[i];
+        LLVMValueRef digit = i == 0 ? at : gen_index_rem(g, at, d->size);
+        if (i > 0) at = gen_index_div(g, at, d->size);
+        int64_t scale = d->c / v->c[names[i]];
+        LLVMValueRef part = gen_index_mul(g, digit, scale);
+        index[names[i]] = index[names[i]] ? gen_index_add(g, index[names[i]], part) : part;
+    }
+}
+
+static void finish_conv(void *data, LLVMValueRef sum, LLVMValueRef batch, LLVMValueRef m,
+                        LLVMValueRef n) {
+    struct conv_finish *f = data;
+    struct conv *v = f->v;
+    struct cpu_gen *g = f->epilogue.g;
+    LLVMValueRef index[SHAPE_MAX_RANK] = {NULL};
+    scope_push(&g->seen);
+    add_digits(g, &v->spec.batch, v->batch_dim, batch, v, index);
+    add_digits(g, &v->spec.m, v->m_dim, m, v, index);
+    int feature = v->labels->output_feature;
+    gen_index_bound(g, n, v->outputs);
+    index[feature] = index[feature] ? gen_index_add(g, index[feature], n) : n;
+    for (int d = 0; d < v->out->rank; d++)
+        if (!index[d]) index[d] = gen_i64(g, 0);
+    product_epilogue_store(&f->epilogue, sum, index);
+    scope_pop(&g->seen);
+}
+
+void conv_emit(struct cpu_gen *g, struct cpu_kernel *k) {
+    struct conv v;
+    struct product_plan plan;
+    if (!conv_make_plan(g, k->instr, &v, &plan)) return;
+    gen_enter_kernel(g, k);
+    struct conv_finish finish = {&v, {g, k, v.hero, plan.type}};
+    struct product_code code = {.a = gen_leaves(g, v.input.base)[0],
+                                .b = gen_leaves(g, v.kernel.base)[0],
+                                .c = k->out[0],
+                                .scratch = k->scratch,
+                                .begin = k->begin,
+                                .end = k->end};
+    if (plan.finishes) {
+        code.finish = finish_conv;
+        code.data = &finish;
+    }
+    product_emit(&g->b, &g->target, &plan, &code);
+}
