@@ -16,6 +16,8 @@ static bool lower_instr(struct lower *lower, const struct hlo_instr *instr) {
     case OP_WHILE: return lower_while(lower, instr);
     case OP_CONDITIONAL: return lower_conditional(lower, instr);
     case OP_CALL: return lower_computation(lower, instr->called[0]);
+    case OP_SCATTER: return lower_scatter(lower, instr);
+    case OP_SELECT_AND_SCATTER: return lower_select_and_scatter(lower, instr);
     default: break;
     }
     return instr_is_alias(instr) || lower_map(lower, instr);

@@ -399,3 +399,38 @@ void tile_store(struct fetcher *f, const struct tarray *array, const struct ttil
         store_rows(f, array, p, row, mask, bits);
     }
 }
+
+/* ---- single rows ---- */
+
+static treg with_part(struct kernel *k, const struct tpu_layout *layout, treg old, treg bits,
+                      struct sx part) {
+    int width = 32 / layout->packing;
+    int32_t ones = (int32_t)((1u << width) - 1);
+    treg shift = sx_reg(k, sx_muli(k, part, width));
+    bits = k_binary_s(k, TPU_VSHL, k_binary_i(k, TPU_VAND, bits, ones), shift);
+    treg hole = k_binary_s(k, TPU_VSHL, k_const(k, ones), shift);
+    return k_binary(k, TPU_VOR, k_binary(k, TPU_VANDN, old, hole), bits);
+}
+
+void row_store(struct fetcher *f, const struct tarray *array, const struct ix *index, treg mask,
+               struct tval value) {
+    struct kernel *k = f->k;
+    const struct tpu_layout *layout = &array->layout;
+    struct place place = find_place(f, layout, index);
+    struct ix tile = layout->lane_tiles > 1 ? ix_div(k, place.lane, TPU_LANES) : ix_const(0);
+    struct sx row = memory_row(k, layout, &place, place.row, tile).s;
+    mask = m_and(k, mask, k_binary_i(k, TPU_VEQ, k_sublane(k), 0));
+    if (ix_is_scalar(place.lane)) {
+        treg lane = sx_reg(k, sx_mod(k, place.lane.s, TPU_LANES));
+        mask = m_and(k, mask, k_binary_s(k, TPU_VEQ, k_lane(k), lane));
+    }
+    for (int p = 0; p < layout->planes; p++) {
+        struct sx at = sx_addi(row, (int32_t)(array->row + p * layout->memory_rows));
+        treg bits = narrow_to_bits(k, layout->type, value.v[p]);
+        if (layout->packing > 1) {
+            treg old = k_load(k, at, MIR_STRIDE_0, sx_const(0), array->tag);
+            bits = with_part(k, layout, old, bits, sx_mod(k, place.row.s, layout->packing));
+        }
+        k_store(k, bits, at, mask, array->tag);
+    }
+}

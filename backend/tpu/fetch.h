@@ -58,6 +58,11 @@ treg tile_valid(struct kernel *k, const struct tpu_layout *layout, const struct 
  * over; packing may differ. */
 void tile_store(struct fetcher *f, const struct tarray *array, const struct ttile *tile,
                 struct tval value);
+/* One row of memory of an array in VMEM: the elements at `index`, scalars but for the lane
+ * dimension, which is a multiple of 128 + lane or a scalar too. Written where `mask` is on and,
+ * where the lane is a scalar, in that lane. */
+void row_store(struct fetcher *f, const struct tarray *array, const struct ix *index, treg mask,
+               struct tval value);
 /* Bytes of a stored element as the register's number, and back. */
 treg narrow_to_bits(struct kernel *k, enum element_type type, treg value);
 treg bits_to_value(struct kernel *k, enum element_type type, treg bits);

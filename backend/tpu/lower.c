@@ -147,6 +147,21 @@ void job_result(struct job *job, int leaf, struct tarray *array) {
     array->tag = k_tag(job->k);
 }
 
+void job_copy(struct job *job, const struct hlo_instr *operand, int leaf,
+              const struct tarray *result) {
+    struct tarray from;
+    if (!leaf_array(job->lower, operand, leaf, &from) || !result->layout.memory_rows) return;
+    int64_t words = result->layout.memory_rows * result->layout.planes * TPU_LANES;
+    start_run(job->k, SMEM_IN, from.word, result->row * TPU_LANES, words);
+    job->waiting++;
+}
+
+bool job_needs_vmem(struct job *job, const struct tarray *array) {
+    if (!array->in_vmem && !job->g.why)
+        job->g.why = "this operation needs its operands and results in VMEM, where they do not fit";
+    return array->in_vmem;
+}
+
 void job_take(struct job *job, int leaf, const struct tarray *array) {
     (void)leaf;
     if (!array->in_vmem || array->layout.memory_rows == 0) return;

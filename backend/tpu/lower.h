@@ -68,6 +68,11 @@ void job_wait(struct job *job); /* for all that was started */
 void job_stage(struct job *job, const struct hlo_instr *instr, int64_t rows_for_results);
 /* Where a result is computed: in VMEM where it fits, else straight in HBM. */
 void job_result(struct job *job, int leaf, struct tarray *array);
+/* Starts copying an operand's array to a result in VMEM of the same shape. */
+void job_copy(struct job *job, const struct hlo_instr *operand, int leaf,
+              const struct tarray *result);
+/* Says that the kernel does not fit, unless the array is in VMEM. */
+bool job_needs_vmem(struct job *job, const struct tarray *array);
 /* Takes a result that was computed in VMEM to HBM, and waits. */
 void job_take(struct job *job, int leaf, const struct tarray *array);
 
@@ -84,6 +89,12 @@ bool lower_computation(struct lower *lower, const struct hlo_computation *comput
 bool lower_map(struct lower *lower, const struct hlo_instr *instr);
 bool lower_while(struct lower *lower, const struct hlo_instr *instr);
 bool lower_conditional(struct lower *lower, const struct hlo_instr *instr);
+bool lower_scatter(struct lower *lower, const struct hlo_instr *instr);
+bool lower_select_and_scatter(struct lower *lower, const struct hlo_instr *instr);
+bool lower_sort(struct lower *lower, const struct hlo_instr *instr);
+bool lower_cholesky(struct lower *lower, const struct hlo_instr *instr);
+bool lower_triangular_solve(struct lower *lower, const struct hlo_instr *instr);
+bool lower_fft(struct lower *lower, const struct hlo_instr *instr);
 bool lower_halt(struct lower *lower);
 
 #endif
