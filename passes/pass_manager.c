@@ -39,6 +39,7 @@ static const enum pass_id cpu_pipeline[] = {PASS_single_device,
                                             PASS_fusion,
                                             MEMORY};
 static const enum pass_id tpu_pipeline[] = {PASS_single_device,
+                                            PASS_topk_expander,
                                             PASS_call_inliner,
                                             PASS_fusion_inliner,
                                             PASS_layout_normalizer,

@@ -17,6 +17,7 @@ static bool lower_instr(struct lower *lower, const struct hlo_instr *instr) {
     case OP_CONDITIONAL: return lower_conditional(lower, instr);
     case OP_CALL: return lower_computation(lower, instr->called[0]);
     case OP_SCATTER: return lower_scatter(lower, instr);
+    case OP_SORT: return lower_sort(lower, instr);
     case OP_SELECT_AND_SCATTER: return lower_select_and_scatter(lower, instr);
     default: break;
     }
