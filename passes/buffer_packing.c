@@ -165,28 +165,64 @@ static int64_t pack_by_time(struct arena *arena, struct pack_item **order, int c
     return size;
 }
 
+/* ---- the choice ---- */
+
+struct search {
+    struct pack_item *items;
+    int count;
+    struct pack_item **order, **scratch;
+    int64_t *best; /* offsets */
+    int64_t best_size;
+};
+
+static bool keep_if_better(struct search *s, int64_t size) {
+    if (size >= s->best_size) return false;
+    s->best_size = size;
+    for (int i = 0; i < s->count; i++)
+        s->best[i] = s->items[i].offset;
+    return true;
+}
+
+/* What sticks out at the top is placed earlier, again and again; always the same way. */
+static void move_what_sticks_out(struct search *s, int64_t lower_bound) {
+    const int64_t most_steps = 4 * 1000 * 1000;
+    int64_t rounds = most_steps / ((int64_t)s->count * s->count + 1);
+    uint32_t random = 1;
+    for (int64_t round = 0; round < rounds && s->best_size > lower_bound; round++) {
+        int64_t size = pack_in_order(s->order, s->count, s->scratch);
+        keep_if_better(s, size);
+        for (int i = 1; i < s->count; i++) {
+            struct pack_item *item = s->order[i];
+            if (item->offset + item->size < size) continue;
+            random = random * 1664525u + 1013904223u;
+            int to = (int)((random >> 8) % (uint32_t)i);
+            memmove(s->order + to + 1, s->order + to, (size_t)(i - to) * sizeof *s->order);
+            s->order[to] = item;
+        }
+    }
+}
+
 int64_t pack_items(struct arena *arena, struct pack_item *items, int count, int64_t lower_bound) {
     enum { FEW = 3000, NORDERS = 4 };
     static int (*const orders[NORDERS])(const void *, const void *) = {compare_size, compare_area,
                                                                        compare_life, compare_start};
     size_t n = (size_t)count + 1;
-    struct pack_item **order = arena_array(arena, n, sizeof *order);
-    struct pack_item **scratch = arena_array(arena, n, sizeof *scratch);
-    int64_t *best = arena_array(arena, n, sizeof *best);
+    struct search s = {.items = items, .count = count, .best_size = INT64_MAX};
+    s.order = arena_array(arena, n, sizeof *s.order);
+    s.scratch = arena_array(arena, n, sizeof *s.scratch);
+    s.best = arena_array(arena, n, sizeof *s.best);
     for (int i = 0; i < count; i++)
-        order[i] = &items[i];
-    int64_t best_size = pack_by_time(arena, order, count, scratch);
-    for (int i = 0; i < count; i++)
-        best[i] = items[i].offset;
-    for (int k = 0; k < NORDERS && count <= FEW && best_size > lower_bound; k++) {
-        qsort(order, (size_t)count, sizeof *order, orders[k]);
-        int64_t size = pack_in_order(order, count, scratch);
-        if (size >= best_size) continue;
-        best_size = size;
-        for (int i = 0; i < count; i++)
-            best[i] = items[i].offset;
+        s.order[i] = &items[i];
+    keep_if_better(&s, pack_by_time(arena, s.order, count, s.scratch));
+    for (int k = 0; k < NORDERS && count <= FEW && s.best_size > lower_bound; k++) {
+        qsort(s.order, (size_t)count, sizeof *s.order, orders[k]);
+        keep_if_better(&s, pack_in_order(s.order, count, s.scratch));
+    }
+    for (int k = 0; k < 2 && count <= FEW && s.best_size > lower_bound; k++) {
+        qsort(s.order, (size_t)count, sizeof *s.order, orders[k]);
+        move_what_sticks_out(&s, lower_bound);
     }
     for (int i = 0; i < count; i++)
-        items[i].offset = best[i];
-    return best_size;
+        items[i].offset = s.best[i];
+    return s.best_size;
 }
