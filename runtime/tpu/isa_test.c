@@ -1,0 +1,233 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "runtime/tpu/isa.h"
+
+static uint64_t random_state = 1;
+static unsigned random_below(unsigned limit) {
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (unsigned)((random_state >> 33) % limit);
+}
+
+static uint8_t random_field(enum tpu_kind kind) {
+    switch (kind) {
+    case TPU_KIND__: return 0;
+    case TPU_KIND_WP: return (uint8_t)(1 + random_below(3));
+    case TPU_KIND_WM: return (uint8_t)(1 + random_below(7));
+    case TPU_KIND_P: return (uint8_t)random_below(TPU_PREDS);
+    case TPU_KIND_M: return (uint8_t)random_below(TPU_MASKS);
+    case TPU_KIND_O: return (uint8_t)random_below(64);
+    default: return (uint8_t)random_below(32);
+    }
+}
+
+static void random_instr(struct tpu_instr *in, enum tpu_slot slot) {
+    enum tpu_op op;
+    do
+        op = (enum tpu_op)(1 + random_below(TPU_OPS - 1));
+    while (tpu_op_info(op)->slot != tpu_slot_class(slot));
+    const struct tpu_op_info *info = tpu_op_info(op);
+    in->op = (uint8_t)op;
+    in->pred = (uint8_t)(1 + random_below(7));
+    in->dest = random_field(info->dest);
+    in->a = random_field(info->a);
+    in->b = random_field(info->b);
+    if (op == TPU_XTRL) in->b = (uint8_t)(1 + random_below(16));
+    if ((op == TPU_VROTS || op == TPU_VBCS) && in->b < 32) in->b = (uint8_t)(in->b + 32);
+    if (info->mask != TPU_MASK__) in->mask = (uint8_t)random_below(TPU_MASKS);
+    if (info->imm != TPU_IMM__) in->imm = (uint8_t)random_below(8);
+    if (info->slot == TPU_CLASS_LOAD || info->slot == TPU_CLASS_STORE) {
+        in->base = (uint8_t)random_below(4);
+        in->offset = (uint8_t)random_below(8);
+        in->stride = (uint8_t)random_below(4);
+        if (info->slot == TPU_CLASS_STORE && in->stride == TPU_STRIDE_0) in->stride = 0;
+    }
+    if (info->slot == TPU_CLASS_PUSH || info->effect == TPU_EFFECT_MXU_POP) {
+        in->unit = (uint8_t)random_below(TPU_MAX_UNITS);
+    }
+    if (info->effect == TPU_EFFECT_MXU_PUSH) in->flags = (uint8_t)random_below(4);
+    if (info->effect == TPU_EFFECT_MXU_WEIGHT) in->flags = (uint8_t)random_below(8);
+}
+
+static void random_bundle(struct tpu_bundle *bundle) {
+    unsigned imms = 0, ports = 0;
+    memset(bundle, 0, sizeof *bundle);
+    for (enum tpu_slot slot = TPU_S0; slot < TPU_SLOTS; ++slot) {
+        struct tpu_uses uses;
+        if (random_below(4)) random_instr(&bundle->slot[slot], slot);
+        tpu_slot_uses(bundle, slot, &uses);
+        imms |= uses.imms;
+        ports |= uses.ports;
+    }
+    for (int i = 0; i < TPU_IMMS; i++)
+        bundle->imm[i] = imms >> i & 1 ? (uint16_t)random_below(65536) : 0;
+    for (int i = 0; i < TPU_PORTS; i++)
+        bundle->port[i] = ports >> i & 1 ? (uint8_t)random_below(32) : 0;
+}
+
+/* TPU_ROUND_TRIPS bundles; 1,000,000 in the long checks. */
+static void round_trip(void **state) {
+    (void)state;
+    const char *count = getenv("TPU_ROUND_TRIPS");
+    long rounds = count ? atol(count) : 50000;
+    bool seen[TPU_OPS] = {false};
+    for (long i = 0; i < rounds; i++) {
+        struct tpu_bundle bundle, back;
+        uint8_t bytes[TPU_BUNDLE_BYTES], again[TPU_BUNDLE_BYTES];
+        enum tpu_slot slot;
+        random_bundle(&bundle);
+        const char *why = tpu_bundle_check(&bundle, &slot);
+        if (why) fail_msg("%s: %s", tpu_slot_name(slot), why);
+        tpu_encode(&bundle, bytes);
+        why = tpu_decode(bytes, &back);
+        if (why) fail_msg("%s", why);
+        assert_memory_equal(&bundle, &back, sizeof bundle);
+        tpu_encode(&back, again);
+        assert_memory_equal(bytes, again, sizeof bytes);
+        for (int s = 0; s < TPU_SLOTS; s++)
+            seen[bundle.slot[s].op] = true;
+    }
+    for (int op = 0; op < TPU_OPS; op++)
+        assert_true(seen[op]);
+}
+
+/* Bytes that decode are those that their bundle encodes to; any bit that changes shows. */
+static void every_bit_counts(void **state) {
+    (void)state;
+    int refused = 0, different = 0;
+    for (int i = 0; i < 200; i++) {
+        struct tpu_bundle bundle, back;
+        uint8_t bytes[TPU_BUNDLE_BYTES], again[TPU_BUNDLE_BYTES];
+        random_bundle(&bundle);
+        tpu_encode(&bundle, bytes);
+        for (int bit = 0; bit < TPU_BUNDLE_BYTES * 8; bit++) {
+            bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+            if (tpu_decode(bytes, &back)) {
+                refused++;
+            } else {
+                different++;
+                assert_memory_not_equal(&bundle, &back, sizeof bundle);
+                tpu_encode(&back, again);
+                assert_memory_equal(bytes, again, sizeof bytes);
+            }
+            bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        }
+    }
+    assert_true(refused > 1000 && different > 1000);
+}
+
+static void fields_fill_the_bundle(void **state) {
+    (void)state;
+    int bit = 0, count = tpu_field_count();
+    for (int i = 0; i < count; i++) {
+        struct tpu_field field = tpu_field(i);
+        assert_int_equal(field.bit, bit);
+        bit += field.width;
+    }
+    assert_int_equal(bit, 318); /* and 4 reserved */
+    assert_true(bit <= TPU_BUNDLE_BITS && TPU_BUNDLE_BITS <= TPU_BUNDLE_BYTES * 8);
+}
+
+/* An empty bundle is all zeros; sadd s3, s1, #2 (imm 2 = 5) always: by hand from the field table:
+ * pred 4 in bits 0-2, opcode 0, dest 3 at 9, a 1 at 14, b 34 at 19; immediate 2 at 222 + 32 = 254.
+ */
+static void known_bits(void **state) {
+    (void)state;
+    struct tpu_bundle bundle = {0};
+    uint8_t bytes[TPU_BUNDLE_BYTES], want[TPU_BUNDLE_BYTES] = {0};
+    tpu_encode(&bundle, bytes);
+    assert_memory_equal(bytes, want, sizeof want);
+    bundle.slot[TPU_S0] =
+        (struct tpu_instr){.op = TPU_SADD, .pred = TPU_ALWAYS, .dest = 3, .a = 1, .b = 34};
+    bundle.imm[2] = 5;
+    tpu_encode(&bundle, bytes);
+    uint64_t low = 4 | 3u << 9 | 1u << 14 | 34u << 19;
+    for (int i = 0; i < 4; i++)
+        want[i] = (uint8_t)(low >> 8 * i);
+    want[31] = 1 << 6; /* 5 << 254: bits 254 and 256 */
+    want[32] = 1;
+    assert_memory_equal(bytes, want, sizeof want);
+}
+
+static void codes_are_unique(void **state) {
+    (void)state;
+    static const unsigned widths[TPU_CLASSES] = {6, 7, 3, 3, 4, 3, 6};
+    for (int op = 1; op < TPU_OPS; op++) {
+        const struct tpu_op_info *info = tpu_op_info((enum tpu_op)op);
+        assert_int_equal(tpu_op_from_code(info->slot, info->code), op);
+        assert_int_equal(tpu_op_from_name(info->name, strlen(info->name)), op);
+        assert_true(info->code < 1u << widths[info->slot]);
+    }
+}
+
+static void refuse(struct tpu_bundle *bundle, const char *message) {
+    enum tpu_slot slot;
+    const char *why = tpu_bundle_check(bundle, &slot);
+    if (!why || !strstr(why, message)) fail_msg("got %s, want %s", why ? why : "valid", message);
+}
+
+static void invalid_bundles(void **state) {
+    (void)state;
+    struct tpu_bundle b = {0};
+    b.imm[0] = 1;
+    refuse(&b, "an immediate that nothing uses");
+    b = (struct tpu_bundle){.port = {0, 1}};
+    refuse(&b, "a port that nothing uses");
+    b = (struct tpu_bundle){0};
+    b.slot[TPU_S0].dest = 1;
+    refuse(&b, "an empty slot has fields");
+    b.slot[TPU_S0] = (struct tpu_instr){.op = TPU_VADD, .pred = TPU_ALWAYS};
+    refuse(&b, "belongs in another slot");
+    b.slot[TPU_S0] = (struct tpu_instr){.op = TPU_SADD};
+    refuse(&b, "a predicate out of range");
+    b.slot[TPU_S0] = (struct tpu_instr){.op = TPU_SEQ, .pred = TPU_ALWAYS};
+    refuse(&b, "dest is not p1 to p3");
+    b = (struct tpu_bundle){0};
+    b.slot[TPU_V1] = (struct tpu_instr){.op = TPU_VEQ, .pred = TPU_ALWAYS};
+    refuse(&b, "dest is not m1 to m7");
+    b.slot[TPU_V1] = (struct tpu_instr){.op = TPU_VROTS, .pred = TPU_ALWAYS, .b = 3};
+    refuse(&b, "the sublane must be one number");
+    b = (struct tpu_bundle){0};
+    b.slot[TPU_ST] = (struct tpu_instr){.op = TPU_VST, .pred = TPU_ALWAYS, .stride = TPU_STRIDE_0};
+    refuse(&b, "a store of stride 0");
+    b = (struct tpu_bundle){0};
+    b.slot[TPU_MISC] = (struct tpu_instr){.op = TPU_XTRL, .pred = TPU_ALWAYS, .b = 17};
+    refuse(&b, "a transpose");
+}
+
+static void descriptors(void **state) {
+    (void)state;
+    struct tpu_dma dma = {.from = TPU_HBM,
+                          .to = TPU_VMEM,
+                          .flag = 31,
+                          .core = TPU_DMA_LOCAL,
+                          .source = 0xfffffff0,
+                          .target = 128,
+                          .length = 16,
+                          .count = {1, 2, 3},
+                          .source_stride = {0, -64, 5},
+                          .target_stride = {0, 128, 7}},
+                   back;
+    uint32_t words[TPU_DMA_WORDS];
+    tpu_dma_encode(&dma, words);
+    assert_null(tpu_dma_decode(words, &back));
+    assert_memory_equal(&dma, &back, sizeof dma);
+    words[13] = 1;
+    assert_non_null(tpu_dma_decode(words, &back));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(round_trip),       cmocka_unit_test(every_bit_counts),
+        cmocka_unit_test(known_bits),       cmocka_unit_test(fields_fill_the_bundle),
+        cmocka_unit_test(codes_are_unique), cmocka_unit_test(invalid_bundles),
+        cmocka_unit_test(descriptors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
