@@ -549,14 +549,16 @@ static void eval_finish(struct eval *e) {
     free(e->plans);
 }
 
-struct literal *computation_evaluate(const struct hlo_computation *computation,
-                                     struct literal *const *args,
-                                     const struct eval_options *options, struct diag *diag) {
+struct literal *eval_entry(const struct hlo_computation *computation, struct literal *const *args,
+                           const struct eval_options *options, struct diag *diag,
+                           struct eval_mesh *mesh, int device) {
     struct eval_options standard = {0};
     struct eval e;
     struct literal *result = NULL, **taken;
 
     eval_init(&e, options, &standard, diag);
+    e.mesh = mesh;
+    e.device = device;
     taken = eval_scratch(&e, computation->root, computation->nparameters, sizeof *taken);
     if (taken) {
         for (int k = 0; k < computation->nparameters; k++)
@@ -566,6 +568,12 @@ struct literal *computation_evaluate(const struct hlo_computation *computation,
     free(taken);
     eval_finish(&e);
     return result;
+}
+
+struct literal *computation_evaluate(const struct hlo_computation *computation,
+                                     struct literal *const *args,
+                                     const struct eval_options *options, struct diag *diag) {
+    return eval_entry(computation, args, options, diag, NULL, 0);
 }
 
 struct literal *module_evaluate(const struct hlo_module *module, struct literal *const *args,

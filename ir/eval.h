@@ -26,6 +26,19 @@ struct literal *module_evaluate(const struct hlo_module *module, struct literal 
 struct literal *computation_evaluate(const struct hlo_computation *computation,
                                      struct literal *const *args,
                                      const struct eval_options *options, struct diag *diag);
+/* The same on `count` devices at once, each on a thread, where collectives exchange values: args[d]
+ * and results[d] are those of device d. Devices are replicas where the module counts as many, else
+ * partitions. False, no results and an error in diag where one fails, or where one waits in a
+ * collective that another never comes to. */
+bool module_evaluate_devices(const struct hlo_module *module, int count,
+                             struct literal *const *const *args, const struct eval_options *options,
+                             struct literal **results, struct diag *diag);
+/* How many parts (NULL: one) an array's dimensions have, and which of them the device holds; false
+ * for shardings that do not say. */
+bool sharding_place(const struct sharding *sharding, int rank, int device, int64_t *parts,
+                    int64_t *index);
+/* Copies between a whole array and the part of it at `index`, in units of the part's sizes. */
+void part_copy(struct literal *part, struct literal *whole, const int64_t *index, bool to_part);
 /* One instruction on given operand values: what constant folding calls. */
 struct literal *instr_evaluate(const struct hlo_instr *instr, struct literal *const *operands,
                                const struct eval_options *options, struct diag *diag);

@@ -2,12 +2,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ir/eval_internal.h"
+#include "ir/eval_mesh.h"
 
 struct literal *eval_device_id(struct eval *e, const struct hlo_instr *instr,
                                struct literal **ops) {
+    struct literal *id = eval_new(e, instr, instr->shape);
+    bool counted = e->mesh && eval_mesh_of_replicas(e->mesh) == (instr->opcode == OP_REPLICA_ID);
+
     (void)ops;
-    return eval_new(e, instr, instr->shape);
+    if (id && counted) literal_set_int(id, 0, e->device);
+    return id;
 }
 
 /* Whether device 0 sends to itself. */
@@ -38,6 +42,7 @@ static struct literal *pass_through(struct eval *e, const struct hlo_instr *inst
 
 struct literal *eval_collective(struct eval *e, const struct hlo_instr *instr,
                                 struct literal **ops) {
+    if (e->mesh) return eval_partitioned(e, instr, ops);
     if (instr->opcode == OP_COLLECTIVE_PERMUTE && !has_own_source(instr))
         return eval_new(e, instr, instr->shape);
     if (instr->opcode == OP_RAGGED_ALL_TO_ALL)
@@ -49,9 +54,11 @@ struct literal *eval_collective(struct eval *e, const struct hlo_instr *instr,
 struct literal *eval_collective_start(struct eval *e, const struct hlo_instr *instr,
                                       struct literal **ops) {
     const struct shape *shape = instr->shape;
-    struct literal *result = eval_new(e, instr, shape), *value;
+    struct literal *result, *value;
     bool zero = instr->opcode == OP_COLLECTIVE_PERMUTE_START && !has_own_source(instr);
 
+    if (e->mesh) return eval_partitioned(e, instr, ops);
+    result = eval_new(e, instr, shape);
     if (!result || !shape_is_tuple(shape) || shape->ntuple < 2) return result;
     for (int part = 0; part < 2; part++) {
         if (part == 1 && zero) break;

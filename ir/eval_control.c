@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "ir/custom_call.h"
-#include "ir/eval_internal.h"
 #include "ir/eval_linalg.h"
+#include "ir/eval_mesh.h"
 
 struct literal *eval_call(struct eval *e, const struct hlo_instr *instr, struct literal **ops) {
     if (instr->ncalled != 1) return eval_error(e, instr, "no called computation");
@@ -130,6 +130,7 @@ struct literal *eval_custom_call(struct eval *e, const struct hlo_instr *instr,
     bool known = false;
 
     if (!target) return eval_error(e, instr, "no custom_call_target");
+    if (e->mesh && eval_changes_parts(target)) return eval_change_parts(e, instr, ops);
     if (strcmp(target, "TopK") == 0 && instr->noperands == 1) return eval_topk(e, instr, ops);
     if (custom_call_is_annotation(target) && instr->noperands >= 1 &&
         instr->noperands == (shape_is_tuple(instr->shape) ? instr->shape->ntuple : 1)) {

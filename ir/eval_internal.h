@@ -11,6 +11,7 @@ enum {
 };
 
 struct eval_plan;
+struct eval_mesh;
 
 struct eval {
     struct diag *diag;
@@ -21,6 +22,8 @@ struct eval {
     int plan_count, plan_capacity; /* open-addressed table by computation */
     struct eval_plan **plans;
     uint64_t rng_state[2];
+    struct eval_mesh *mesh; /* NULL: one device alone */
+    int device;             /* which of the mesh this is */
 };
 
 /* `ops` are borrowed, but where ops[k]->refs is 1 nobody else sees that literal: the handler may
@@ -49,6 +52,10 @@ void *eval_scratch(struct eval *e, const struct hlo_instr *instr, int64_t count,
 /* Takes over the references of the arguments, leaving NULL in their places. */
 struct literal *eval_computation(struct eval *e, const struct hlo_computation *computation,
                                  int nargs, struct literal **args);
+/* The entry computation on one device of a mesh (NULL: alone). */
+struct literal *eval_entry(const struct hlo_computation *entry, struct literal *const *args,
+                           const struct eval_options *options, struct diag *diag,
+                           struct eval_mesh *mesh, int device);
 /* The instruction's handler, or NULL. */
 eval_fn *eval_handler(enum hlo_opcode opcode);
 
