@@ -4,6 +4,7 @@
 
 #include "compiler/cli.h"
 #include "compiler/npy.h"
+#include "compiler/partitions.h"
 #include "ir/print.h"
 
 static const char usage[] =
@@ -16,6 +17,8 @@ static const char usage[] =
     "  --repeat=N               run N times; times go to standard error\n"
     "  --json                   one line with the times instead of the results\n"
     "  --stats                  sizes and times on standard error\n"
+    "  --partitions=N           on N devices at once, by the evaluator: collectives exchange "
+    "values\n"
     "  --target=cpu|interp      native code (default), or the evaluator\n"
     "  --library=FILE.so        C functions for custom calls, by their targets' names\n"
     "  --threads=N  --mcpu=NAME  -O0..-O3  --seed=N\n"
@@ -86,8 +89,11 @@ static int read_option(struct run_options *o, int code) {
         o->repeat = (int)number;
         return -1;
     case OPT_PARTITIONS:
-        if (parse_number(optarg, 1, 1, &number)) return -1;
-        return usage_error("--partitions: this build runs programs on one partition");
+        if (!parse_number(optarg, 1, 1024, &number)) {
+            return usage_error("--partitions takes a number from 1 to 1024, not '%s'", optarg);
+        }
+        o->common.target.partitions = (int)number;
+        return -1;
     default: return common_option(&o->common, code, usage);
     }
 }
@@ -117,8 +123,9 @@ static struct literal *make_input(const struct run_options *o, int index,
     return literal;
 }
 
-static struct literal **make_inputs(const struct run_options *o, const struct hlo_module *module,
+static struct literal **make_inputs(const struct run_options *o, struct program *program,
                                     int *count) {
+    struct hlo_module *module = program->module;
     int wanted = module_flat_parameters(module);
     if (!o->inputs && !o->random && o->nfiles != wanted) {
         fprintf(
@@ -132,10 +139,13 @@ static struct literal **make_inputs(const struct run_options *o, const struct hl
     if (!flat) return NULL;
     bool ok = true;
     for (int i = 0; i < wanted; i++) {
-        flat[i] = make_input(o, i, module_flat_parameter(module, i));
+        const struct shape *shape =
+            partitions_parameter(module, i, o->common.target.partitions, &program->diag);
+        flat[i] = shape ? make_input(o, i, shape) : NULL;
         ok = ok && flat[i];
     }
     *count = wanted;
+    program_report(program);
     if (ok) return flat;
     literals_free(flat, wanted);
     return NULL;
@@ -191,12 +201,14 @@ static bool record_case(const struct run_options *o, const char *text, struct li
     struct fault fault;
     char *program = text_format("%s/module.hlo", o->record);
     char *info = text_format("%s/case.json", o->record);
-    static const char json[] = "{\n \"tolerance\": null\n}\n";
+    char *json = text_format("{\n \"tolerance\": null,\n \"partitions\": %d\n}\n",
+                             o->common.target.partitions);
     bool ok = file_write(program, text, strlen(text), &fault) &&
-              file_write(info, json, sizeof json - 1, &fault);
+              file_write(info, json, strlen(json), &fault);
     if (!ok) fprintf(stderr, "%s: error: %s\n", o->record, fault.text);
     free(program);
     free(info);
+    free(json);
     return ok;
 }
 
@@ -275,7 +287,7 @@ static bool run_prepared(const struct run_options *o, struct program *program,
 /* The arrays of `flat` live on as parts of the arguments; the record needs them after the run. */
 static bool run_program(const struct run_options *o, struct program *program) {
     int count = 0;
-    struct literal **flat = make_inputs(o, program->module, &count);
+    struct literal **flat = make_inputs(o, program, &count);
     struct run_times times = {.runs = calloc((size_t)o->repeat, sizeof(double))};
     bool ok = flat && times.runs;
     if (ok) {
@@ -291,12 +303,14 @@ static bool run_program(const struct run_options *o, struct program *program) {
 int cmd_run(int argc, char **argv) {
     struct run_options o = {.repeat = 1};
     common_init(&o.common);
+    o.common.target.partitions = 1;
     int code;
     while ((code = getopt_long(argc, argv, "O:", options, NULL)) >= 0) {
         int status = read_option(&o, code);
         if (status >= 0) return status;
     }
     if (optind == argc) return usage_error("run: which file?");
+    if (o.common.target.partitions > 1) o.common.target.kind = TARGET_INTERP;
     const char *file = argv[optind];
     o.files = argv + optind + 1;
     o.nfiles = argc - optind - 1;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compiler/partitions.h"
 #include "compiler/target_tpu.h"
 #include "ir/eval.h"
 
@@ -86,6 +87,9 @@ struct literal *target_run(struct target_program *program, struct literal *const
 #endif
     struct eval_options options = {.matmul_precision = program->options.matmul_precision,
                                    .seed = program->options.seed};
+    if (program->options.partitions > 1) {
+        return partitions_run(program->module, program->options.partitions, args, &options, diag);
+    }
     return module_evaluate(program->module, args, &options, diag);
 }
 

@@ -16,6 +16,7 @@ struct target_options {
     const char *mcpu;     /* NULL: native */
     const char *chip;     /* of a TPU: a name or a JSON file; NULL: v2 */
     int threads;          /* 0: the cores here */
+    int partitions;       /* devices that the evaluator runs the program on; 0 or 1: one */
     int matmul_precision; /* ENUM_PRECISION_*, 0: highest */
     uint64_t seed;
     const char *library;      /* a shared library with functions for custom calls, or NULL */

@@ -48,11 +48,16 @@ static int group_of(struct eval *e, const struct hlo_instr *instr, int *order) {
     for (int64_t g = 0; g < count; g++) {
         bool found = false;
         int64_t members = all || iota ? per : groups->lists.v[g].count;
+        if (members > size) {
+            eval_error(e, instr, "a group has %lld devices, there are %d", (long long)members,
+                       size);
+            return 0;
+        }
         for (int64_t i = 0; i < members; i++) {
             int64_t device = all    ? i
                              : iota ? iota_device(&groups->iota, g * per + i)
                                     : groups->lists.v[g].v[i];
-            if (device < 0 || device >= size || members > size) {
+            if (device < 0 || device >= size) {
                 eval_error(e, instr, "device %lld of its groups is none of %d", (long long)device,
                            size);
                 return 0;

@@ -94,7 +94,8 @@ def main():
     for program in arguments[1:]:
         unit_test(os.path.abspath(program), build)
     golden_tests(build)
-    everything = ["testdata/corpus/" + part for part in ("seed", "op", "model", "linalg", "tf", "hlo")]
+    everything = ["testdata/corpus/" + part for part in ("seed", "op", "model", "linalg", "tf", "hlo",
+                                                     "spmd")]
     cases(build, "interp", "module.hlo", everything)
     if os.path.exists(os.path.join(ROOT, "testdata/corpus/cpu.txt")):
         cases(build, "cpu", "module.hlo", cpu_paths())
