@@ -2,6 +2,7 @@
 #   make            the compiler build/hlocc and the runtime library build/libhlocc_rt.a
 #   make demo       compile a small CNN to an object, link it into a C program, run that
 #   make check      unit tests, golden tests, recorded cases;  make check-long adds slower ones
+#   make update-golden      expected outputs of golden tests written anew, with the diff to read
 #   make install    PREFIX=/usr/local DESTDIR=
 #   make deps       what is missing from Debian's packages: installed by root, else named
 
@@ -40,7 +41,7 @@ TESTS := $(TEST_SRCS:%.c=$(B)/test/%)
 $(LEX:%.l=$(B)/obj/gen/%.o): GEN_DEFS := -DYYSTYPE=HLO_YYSTYPE -DYYLTYPE=HLO_YYLTYPE
 GEN_HEADERS := $(YACC:%.y=$(B)/gen/%.h) $(LEX:%.l=$(B)/gen/%.h)
 
-.PHONY: all demo check check-long install clean deps tests
+.PHONY: all demo update-golden check check-long install clean deps tests
 .DELETE_ON_ERROR:
 all: $(B)/hlocc $(B)/libhlocc_rt.a
 
@@ -104,6 +105,10 @@ demo: all
 	@sh testdata/demo/demo.sh $(B)
 check: all tests
 	@JOBS=$(JOBS) python3 testdata/tools/check.py $(B) $(TESTS)
+# Writes the expected outputs of marked golden tests anew and shows the change.
+update-golden: all
+	@python3 testdata/tools/update_golden.py $(abspath $(B))/hlocc $(wildcard testdata/golden/*.hlo) \
+	    $(wildcard testdata/golden/*/*.hlo)
 check-long: all tests
 	@JOBS=$(JOBS) python3 testdata/tools/check.py --long $(B) $(TESTS)
 

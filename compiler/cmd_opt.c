@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "compiler/cli.h"
+#include "compiler/dot.h"
 #include "ir/print.h"
 
 static const char usage[] =
@@ -13,6 +14,8 @@ static const char usage[] =
     "  --dump-dir=DIR           the module before, and after each pass that changed it\n"
     "  --print-after=PASS|all, --print-before=PASS|all    to standard error\n"
     "  --verify                 verify after each pass\n"
+    "  --stats                  runs, changes and time of each pass, to standard error\n"
+    "  --emit=hlo|dot           HLO, or a graph for Graphviz\n"
     "How it is printed (default: with %, metadata, layouts and configurations, constants whole):\n"
     "  --short                  names alone, no metadata, constants of over 16 elements as {...}\n"
     "  --[no-]percent           % before names\n"
@@ -24,7 +27,14 @@ static const char usage[] =
     "  --max-constant=N         {...} for constants of more than N elements\n"
     "  --elided-constants=keep|zero|random    what stands for {...} in the input (keep)\n";
 
-enum { OPT_SHORT = OPT_OWN, OPT_LARGE_CONSTANTS, OPT_MAX_CONSTANT, OPT_TOGGLE };
+enum {
+    OPT_SHORT = OPT_OWN,
+    OPT_LARGE_CONSTANTS,
+    OPT_MAX_CONSTANT,
+    OPT_EMIT,
+    OPT_STATS,
+    OPT_TOGGLE
+};
 
 /* Each with two codes: OPT_TOGGLE + 2 * i, and the same + 1 for --no-NAME. */
 enum { PERCENT, OPERAND_SHAPES, METADATA, LAYOUTS, BACKEND_CONFIG };
@@ -43,12 +53,15 @@ static const struct option options[] = {COMMON_PASS_OPTIONS,
                                         {"short", no_argument, NULL, OPT_SHORT},
                                         {"large-constants", no_argument, NULL, OPT_LARGE_CONSTANTS},
                                         {"max-constant", required_argument, NULL, OPT_MAX_CONSTANT},
+                                        {"emit", required_argument, NULL, OPT_EMIT},
+                                        {"stats", no_argument, NULL, OPT_STATS},
                                         {0}};
 
 struct opt_options {
     struct common_options common;
     struct print_options print;
     const char *output;
+    bool dot;
 };
 
 static bool *toggled(struct print_options *print, int which) {
@@ -68,6 +81,11 @@ static int read_option(struct opt_options *o, int code) {
     }
     switch (code) {
     case 'o': o->output = optarg; return -1;
+    case OPT_STATS: o->common.target.pipeline.stats = true; return -1;
+    case OPT_EMIT:
+        o->dot = strcmp(optarg, "dot") == 0;
+        if (o->dot || strcmp(optarg, "hlo") == 0) return -1;
+        return usage_error("--emit is hlo or dot, not '%s'", optarg);
     case OPT_SHORT: o->print = print_options_short(); return -1;
     case OPT_LARGE_CONSTANTS: o->print.max_constant = -1; return -1;
     case OPT_MAX_CONSTANT:
@@ -85,7 +103,10 @@ static bool write_module(const struct hlo_module *module, const struct opt_optio
     struct fault fault;
     bool ok = output_open(&output, o->output, &fault);
     if (ok) {
-        module_print(output.stream, module, &o->print);
+        if (o->dot)
+            module_print_dot(output.stream, module);
+        else
+            module_print(output.stream, module, &o->print);
         ok = output_commit(&output, &fault);
     }
     if (!ok) fprintf(stderr, "%s: error: %s\n", o->output ? o->output : "<stdout>", fault.text);

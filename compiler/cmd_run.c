@@ -74,7 +74,7 @@ static int read_option(struct run_options *o, int code) {
     case OPT_OUT: o->out = optarg; return -1;
     case OPT_RECORD: o->record = optarg; return -1;
     case OPT_JSON: o->json = true; return -1;
-    case OPT_STATS: o->stats = true; return -1;
+    case OPT_STATS: o->stats = o->common.target.pipeline.stats = true; return -1;
     case OPT_RANDOM:
         if (!parse_number(optarg, INT64_MIN, INT64_MAX, &number)) {
             return usage_error("--random takes a number, not '%s'", optarg);

@@ -50,6 +50,16 @@ static void after_pass(void *user, const char *pass, int number, bool changed,
     if (changed && watcher->options->dump_dir) dump(watcher, number, pass, module);
 }
 
+static void print_stats(const struct pass_context *context) {
+    fprintf(stderr, "%-24s %5s %8s %9s %10s\n", "pass", "runs", "changed", "rewrites", "ms");
+    for (int i = 0; i < PASS_COUNT; i++) {
+        const struct pass_stat *stat = &context->stats[i];
+        if (stat->runs == 0) continue;
+        fprintf(stderr, "%-24s %5d %8d %9lld %10.3f\n", pass_info((enum pass_id)i)->name,
+                stat->runs, stat->changed, (long long)stat->rewrites, stat->seconds * 1e3);
+    }
+}
+
 bool pipeline_run(struct hlo_module *module, const struct pipeline_options *options,
                   enum pass_target target, int level, struct diag *diag) {
     int count;
@@ -72,5 +82,7 @@ bool pipeline_run(struct hlo_module *module, const struct pipeline_options *opti
     context.verify = options->verify;
     context.hooks = &hooks;
     memcpy(context.disabled, options->disabled, sizeof context.disabled);
-    return pass_pipeline_run(&context, module, passes, count) && diag->errors == 0;
+    bool ok = pass_pipeline_run(&context, module, passes, count) && diag->errors == 0;
+    if (options->stats) print_stats(&context);
+    return ok;
 }

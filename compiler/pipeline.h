@@ -10,6 +10,7 @@ struct pipeline_options {
     const char *dump_dir;                   /* NULL: none */
     const char *print_after, *print_before; /* a pass, or "all"; NULL: none */
     bool verify;
+    bool stats; /* runs, changes and time of each pass, to standard error */
 };
 
 /* False with errors in diag (an unknown pass in `passes` too). Prints go to standard error. */

@@ -5,6 +5,8 @@
 #include <sys/mman.h>
 
 #include "compiler/functions.h"
+#include "compiler/io.h"
+#include "passes/buffer_assignment.h"
 
 struct cpu_session {
     struct hlo_module *module;
@@ -35,12 +37,57 @@ static void advise_huge(void *data, size_t size) {
     if (start < end) madvise((void *)start, end - start, MADV_HUGEPAGE);
 }
 
+/* ---- what --dump-dir shows of the backend ---- */
+
+static bool dump_bytes(const char *directory, const char *name, const void *data, size_t size,
+                       struct diag *diag) {
+    struct fault fault;
+    char *path = text_format("%s/%s", directory, name);
+    bool ok = file_write(path, data, size, &fault);
+    if (!ok) diag_error(diag, (struct src_loc){0}, "%s: %s", path, fault.text);
+    free(path);
+    return ok;
+}
+
+static bool dump_buffers(struct hlo_module *module, const char *directory, struct diag *diag) {
+    struct buffer_options options = {0};
+    struct arena *arena = arena_new();
+    const struct buffer_assignment *assignment = buffer_assign(arena, module, &options, diag);
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = assignment ? open_memstream(&text, &size) : NULL;
+    if (stream) {
+        buffer_assignment_print(stream, assignment);
+        fclose(stream);
+    }
+    bool ok = stream && dump_bytes(directory, "buffer-assignment.txt", text, size, diag);
+    free(text);
+    arena_free(arena);
+    return ok;
+}
+
+/* After cpu_compile, which leaves the module as it was compiled. */
+static bool dump_code(struct hlo_module *module, const struct target_options *options,
+                      const struct cpu_options *cpu, struct diag *diag) {
+    const char *directory = options->pipeline.dump_dir;
+    struct cpu_code code;
+    if (!directory) return true;
+    if (!cpu_compile(module, cpu, CPU_LLVM_IR, &code, diag)) return false;
+    bool ok = dump_bytes(directory, "kernels.ll", code.data, code.size, diag);
+    free(code.data);
+    return ok && dump_buffers(module, directory, diag);
+}
+
 /* The code in memory, ready to run, and its workspace. */
 static bool session_load(struct cpu_session *session, const struct target_options *options,
                          struct diag *diag) {
     struct cpu_options cpu = cpu_options_of(options, "hlocc_entry", &session->functions);
     struct cpu_code code;
     if (!cpu_compile(session->module, &cpu, CPU_OBJ, &code, diag)) return false;
+    if (!dump_code(session->module, options, &cpu, diag)) {
+        free(code.data);
+        return false;
+    }
     session->workspace = aligned_alloc(64, (code.workspace_size / 64 + 1) * 64);
     if (session->workspace) {
         advise_huge(session->workspace, code.workspace_size);
@@ -152,6 +199,10 @@ bool cpu_emit(struct hlo_module *module, const struct target_options *options, e
                              : kind == EMIT_ASM     ? CPU_ASM
                                                     : CPU_OBJ;
     bool ok = cpu_compile(module, &cpu, output, &code, diag);
+    if (ok && !dump_code(module, options, &cpu, diag)) {
+        free(code.data);
+        ok = false;
+    }
     functions_free(&functions);
     if (!ok) return false;
     *bytes = (struct bytes){.data = code.data, .size = code.size};
