@@ -6,7 +6,7 @@
 
 /* Sanitizers start later than the resolvers that clones need. */
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define TPU_CLONES __attribute__((target_clones("default", "arch=haswell", "arch=skylake-avx512")))
+#define TPU_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
 #else
 #define TPU_CLONES
 #endif

@@ -100,6 +100,10 @@ struct tpu_mxu {
     uint64_t weights_ready[2], used_until[2], weights_free;
 };
 
+/* A pushed register as rows of floats, masked: 8 or 16 of them. */
+int tpu_mxu_rows(enum tpu_op op, const uint32_t *v, const uint32_t *mask,
+                 float (*rows)[TPU_MXU_DIM]);
+bool tpu_mxu_nonfinite(const float (*rows)[TPU_MXU_DIM], int count);
 /* A product of `rows` rows with weights: out[r][n] = sum over k of data[r][k] * weights[k][n]. */
 void tpu_mxu_product(int rows, const float (*data)[TPU_MXU_DIM],
                      const float (*weights)[TPU_MXU_DIM], float (*out)[TPU_MXU_DIM]);

@@ -93,47 +93,6 @@ bool tpu_push_time(struct tpu_core *core, const struct tpu_step *step, int pops,
 
 /* ---- matrix units ---- */
 
-/* Three parts of 8 significant bits by truncation, so that each has the sign of the whole. The
- * high part of what is not finite is all of it. */
-static float part_of(uint32_t word, int part) {
-    float value = tpu_word_float(word);
-    if (!isfinite(value)) return part == 0 ? value : 0;
-    for (int i = 0;; i++) {
-        float high = tpu_word_float(tpu_float_word(value) & 0xffff0000);
-        if (i == part) return high;
-        value -= high;
-    }
-}
-
-/* The register's rows as floats in their order; the number of rows. */
-static int convert_rows(enum tpu_op op, const uint32_t *v, const uint32_t *mask,
-                        float (*rows)[TPU_MXU_DIM]) {
-    bool packed = op == TPU_MPUSHBF || op == TPU_WPUSHBF;
-    bool rounds = op == TPU_MPUSHF || op == TPU_WPUSHF;
-    int part = op == TPU_MPUSHHI || op == TPU_WPUSHHI     ? 0
-               : op == TPU_MPUSHMID || op == TPU_WPUSHMID ? 1
-                                                          : 2;
-    for (int i = 0; i < TPU_REG_WORDS; i++) {
-        int s = i / TPU_LANES, l = i % TPU_LANES;
-        uint32_t word = v[i] & mask[i];
-        if (packed) {
-            rows[2 * s][l] = tpu_word_float(word << 16);
-            rows[2 * s + 1][l] = tpu_word_float(word & 0xffff0000);
-        } else {
-            rows[s][l] = rounds ? tpu_word_float(tpu_bf16_bits(word) << 16) : part_of(word, part);
-        }
-    }
-    return packed ? 16 : 8;
-}
-
-static bool any_nonfinite(const float (*rows)[TPU_MXU_DIM], int count) {
-    uint32_t found = 0;
-    for (int i = 0; i < count * TPU_MXU_DIM; i++)
-        found |=
-            (tpu_float_word(rows[i / TPU_MXU_DIM][i % TPU_MXU_DIM]) & 0x7f800000) == 0x7f800000;
-    return found;
-}
-
 /* 0 times what is not finite counts as 0. */
 static void cross_product(int rows, const float (*data)[TPU_MXU_DIM],
                           const float (*weights)[TPU_MXU_DIM], float (*out)[TPU_MXU_DIM]) {
@@ -154,11 +113,12 @@ static void push_data(struct tpu_core *core, const struct tpu_step *step) {
     const struct tpu_chip *chip = core->machine->chip;
     int set = step->in.flags & TPU_FLAG_SET;
     float rows[16][TPU_MXU_DIM], result[16][TPU_MXU_DIM];
-    int count = convert_rows(step->in.op, core->v[step->in.dest], core->m[step->in.mask], rows);
+    int count = tpu_mxu_rows((enum tpu_op)step->in.op, core->v[step->in.dest],
+                             core->m[step->in.mask], rows);
     const float(*weights)[TPU_MXU_DIM] = (const void *)mxu->weights[set];
     const float(*data)[TPU_MXU_DIM] = (const void *)rows;
     bool odd =
-        step->in.flags & TPU_FLAG_CROSS && (mxu->nonfinite[set] || any_nonfinite(data, count));
+        step->in.flags & TPU_FLAG_CROSS && (mxu->nonfinite[set] || tpu_mxu_nonfinite(data, count));
     (odd ? cross_product : tpu_mxu_product)(count, data, weights, result);
     uint64_t start = core->now;
     if (mxu->out.free > start) start = mxu->out.free;
@@ -178,20 +138,24 @@ static void push_weights(struct tpu_core *core, const struct tpu_step *step) {
     struct tpu_mxu *mxu = &core->mxu[step->in.unit];
     int set = step->in.flags & TPU_FLAG_SET;
     float rows[16][TPU_MXU_DIM];
-    int count = convert_rows(step->in.op, core->v[step->in.dest], core->m[step->in.mask], rows);
+    int count = tpu_mxu_rows((enum tpu_op)step->in.op, core->v[step->in.dest],
+                             core->m[step->in.mask], rows);
     if (step->in.flags & TPU_FLAG_START) {
         mxu->started[set] = true;
         mxu->rows[set] = 0;
         mxu->nonfinite[set] = false;
         mxu->transposed[set] = step->in.flags & TPU_FLAG_TRANSPOSE;
     }
-    for (int r = 0; r < count; r++) {
-        int k = mxu->rows[set] + r;
-        for (int l = 0; l < TPU_MXU_DIM; l++)
-            *(mxu->transposed[set] ? &mxu->weights[set][l][k] : &mxu->weights[set][k][l]) =
-                rows[r][l];
+    int first = mxu->rows[set];
+    if (!mxu->transposed[set]) {
+        memcpy(mxu->weights[set][first], rows, (size_t)count * sizeof *rows);
+    } else {
+        for (int l = 0; l < TPU_MXU_DIM; l++) {
+            for (int r = 0; r < count; r++)
+                mxu->weights[set][l][first + r] = rows[r][l];
+        }
     }
-    mxu->nonfinite[set] |= any_nonfinite((const void *)rows, count);
+    mxu->nonfinite[set] |= tpu_mxu_nonfinite((const void *)rows, count);
     mxu->rows[set] += count;
     uint64_t start = core->now;
     if (mxu->weights_free > start) start = mxu->weights_free;
