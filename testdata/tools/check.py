@@ -90,6 +90,8 @@ def main():
     arguments = sys.argv[1:]
     long = "--long" in arguments
     arguments = [a for a in arguments if a != "--long"]
+    if long:
+        os.environ["TPU_ROUND_TRIPS"] = "1000000"  # runtime/tpu/isa_test.c
     build = os.path.abspath(arguments[0])
     for program in arguments[1:]:
         unit_test(os.path.abspath(program), build)
