@@ -72,25 +72,35 @@ static int no_command(const char *word) {
     return usage_error("no command '%s'; `hlocc --help` lists them", word);
 }
 
+static const struct command *find_command(const char *word) {
+    for (int i = 0; i < COMMAND_COUNT; i++) {
+        if (strcmp(word, commands[i].name) == 0) return &commands[i];
+    }
+    return NULL;
+}
+
 static int run_words(int argc, char **argv) {
+    static char help_option[] = "--help";
     if (argc < 2) {
         print_help(stderr);
         return EXIT_USAGE;
     }
     const char *word = argv[1];
-    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
+    bool help = strcmp(word, "help") == 0;
+    if (help && argc == 3 && find_command(argv[2])) {
+        char *words[] = {argv[2], help_option, NULL};
+        return run_command(find_command(argv[2]), 2, words);
+    }
+    if (help || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
         print_help(stdout);
         return EXIT_DONE;
     }
-    if (strcmp(word, "--version") == 0) {
+    if (strcmp(word, "--version") == 0 || strcmp(word, "version") == 0) {
         printf("hlocc %s\n", HLOCC_VERSION);
         return EXIT_DONE;
     }
-    for (int i = 0; i < COMMAND_COUNT; i++) {
-        if (strcmp(word, commands[i].name) == 0)
-            return run_command(&commands[i], argc - 1, argv + 1);
-    }
-    return no_command(word);
+    const struct command *command = find_command(word);
+    return command ? run_command(command, argc - 1, argv + 1) : no_command(word);
 }
 
 int cli_main(int argc, char **argv) {
