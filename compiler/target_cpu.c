@@ -74,7 +74,7 @@ static bool dump_code(struct hlo_module *module, const struct target_options *op
     if (!directory) return true;
     if (!cpu_compile(module, cpu, CPU_LLVM_IR, &code, diag)) return false;
     bool ok = dump_bytes(directory, "kernels.ll", code.data, code.size, diag);
-    free(code.data);
+    cpu_code_free(&code);
     return ok && dump_buffers(module, directory, diag);
 }
 
@@ -83,9 +83,10 @@ static bool session_load(struct cpu_session *session, const struct target_option
                          struct diag *diag) {
     struct cpu_options cpu = cpu_options_of(options, "hlocc_entry", &session->functions);
     struct cpu_code code;
+    cpu.in_parts = true;
     if (!cpu_compile(session->module, &cpu, CPU_OBJ, &code, diag)) return false;
     if (!dump_code(session->module, options, &cpu, diag)) {
-        free(code.data);
+        cpu_code_free(&code);
         return false;
     }
     session->workspace = aligned_alloc(64, (code.workspace_size / 64 + 1) * 64);
@@ -95,7 +96,7 @@ static bool session_load(struct cpu_session *session, const struct target_option
     } else {
         diag_error(diag, (struct src_loc){0}, "out of memory");
     }
-    free(code.data);
+    cpu_code_free(&code);
     if (session->jit) session->entry = cpu_jit_entry(session->jit);
     return session->jit != NULL;
 }
@@ -200,7 +201,7 @@ bool cpu_emit(struct hlo_module *module, const struct target_options *options, e
                                                     : CPU_OBJ;
     bool ok = cpu_compile(module, &cpu, output, &code, diag);
     if (ok && !dump_code(module, options, &cpu, diag)) {
-        free(code.data);
+        cpu_code_free(&code);
         ok = false;
     }
     functions_free(&functions);

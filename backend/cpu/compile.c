@@ -4,19 +4,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <llvm-c/Analysis.h>
-#include <llvm-c/BitWriter.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
-#include <llvm-c/Transforms/PassBuilder.h>
 
+#include "backend/cpu/codegen.h"
 #include "backend/cpu/entry.h"
 #include "backend/cpu/lowering.h"
 #include "ir/literal.h"
 #include "passes/dataflow.h"
 #include "passes/pass.h"
 
-static const struct src_loc nowhere = {0};
 
 /* ---- what the backend takes ---- */
 
@@ -117,119 +114,31 @@ static int cores_here(void) {
 
 /* ---- LLVM ---- */
 
-static LLVMTargetMachineRef machine_new(const struct cpu_options *options, struct diag *diag) {
-    LLVMInitializeNativeTarget();
-    LLVMInitializeNativeAsmPrinter();
-    char *triple = LLVMGetDefaultTargetTriple(), *cpu = LLVMGetHostCPUName(), *why = NULL;
-    char *features = LLVMGetHostCPUFeatures();
-    const char *want = options->triple ? options->triple : triple;
-    bool native = !options->mcpu || strcmp(options->mcpu, "native") == 0;
-    LLVMTargetRef target;
-    LLVMTargetMachineRef machine = NULL;
-    if (LLVMGetTargetFromTriple(want, &target, &why) == 0) {
-        machine = LLVMCreateTargetMachine(
-            target, want, native ? cpu : options->mcpu, native ? features : "",
-            (LLVMCodeGenOptLevel)options->opt_level, LLVMRelocPIC, LLVMCodeModelDefault);
-    }
-    if (!machine) diag_error(diag, nowhere, "no code for %s: %s", want, why ? why : "no machine");
-    LLVMDisposeMessage(why);
-    LLVMDisposeMessage(triple);
-    LLVMDisposeMessage(cpu);
-    LLVMDisposeMessage(features);
-    return machine;
-}
-
-/* Kernels are loops over code that is already simple: what they need is registers for variables,
- * invariants out of loops, and vectors. */
-static const char *const pipelines[] = {
-    "function(sroa)",
-    "function(sroa,early-cse)",
-    "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,loop-mssa(licm),loop-"
-    "vectorize,"
-    "instcombine<no-verify-fixpoint>,loop-mssa(licm),simplifycfg)",
-    "default<O3>",
-};
-
-static bool optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, int level,
-                     struct diag *diag) {
-    char *why = NULL;
-    if (LLVMVerifyModule(module, LLVMReturnStatusAction, &why)) {
-        diag_error(diag, nowhere, "internal error: invalid LLVM IR: %s", why);
-        LLVMDisposeMessage(why);
-        return false;
-    }
-    LLVMDisposeMessage(why);
-    const char *passes = pipelines[level < 0 ? 0 : level > 3 ? 3 : level];
-    LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-    LLVMErrorRef error = LLVMRunPasses(module, passes, machine, options);
-    LLVMDisposePassBuilderOptions(options);
-    if (!error) return true;
-    char *text = LLVMGetErrorMessage(error);
-    diag_error(diag, nowhere, "internal error: LLVM passes: %s", text);
-    LLVMDisposeErrorMessage(text);
-    return false;
-}
-
-static bool write_code(LLVMModuleRef module, LLVMTargetMachineRef machine, enum cpu_output output,
-                       struct cpu_code *code, struct diag *diag) {
-    LLVMMemoryBufferRef buffer = NULL;
-    char *why = NULL;
-    if (output == CPU_LLVM_IR) {
-        char *text = LLVMPrintModuleToString(module);
-        code->data = strdup(text);
-        code->size = strlen(text);
-        LLVMDisposeMessage(text);
-    } else {
-        if (output == CPU_LLVM_BC) {
-            buffer = LLVMWriteBitcodeToMemoryBuffer(module);
-        } else if (LLVMTargetMachineEmitToMemoryBuffer(
-                       machine, module, output == CPU_ASM ? LLVMAssemblyFile : LLVMObjectFile, &why,
-                       &buffer)) {
-            diag_error(diag, nowhere, "internal error: code generation: %s", why);
-            LLVMDisposeMessage(why);
-            return false;
-        }
-        code->size = LLVMGetBufferSize(buffer);
-        code->data = malloc(code->size + 1);
-        if (code->data) {
-            memcpy(code->data, LLVMGetBufferStart(buffer), code->size);
-            ((char *)code->data)[code->size] = 0;
-        }
-        LLVMDisposeMemoryBuffer(buffer);
-    }
-    if (!code->data) diag_error(diag, nowhere, "out of memory");
-    return code->data != NULL;
-}
-
-/* LLVM's remarks are for people who write kernels by hand; its errors come back from the calls. */
-static void ignore_remark(LLVMDiagnosticInfoRef info, void *data) {
-    (void)info;
-    (void)data;
-}
-
 bool cpu_compile(struct hlo_module *hlo, const struct cpu_options *options, enum cpu_output output,
                  struct cpu_code *code, struct diag *diag) {
     memset(code, 0, sizeof *code);
     if (!legalise(hlo, diag)) return false;
     cpu_bind_custom_calls(hlo, options);
     if (!all_supported(hlo, diag)) return false;
-    LLVMTargetMachineRef machine = machine_new(options, diag);
+    LLVMTargetMachineRef machine = codegen_machine(options, diag);
     if (!machine) return false;
     struct cpu_gen g = {.hlo = hlo, .arena = arena_new(), .diag = diag, .seed = options->seed};
     g.threads = options->max_threads > 0 ? options->max_threads : cores_here();
     cpu_target_read(machine, !options->mcpu || strcmp(options->mcpu, "native") == 0, &g.target);
     scope_table_init(&g.seen, g.arena);
     g.b.context = LLVMContextCreate();
-    LLVMContextSetDiagnosticHandler(g.b.context, ignore_remark, NULL);
+    LLVMContextSetDiagnosticHandler(g.b.context, codegen_ignore_remark, NULL);
     g.b.module = LLVMModuleCreateWithNameInContext(hlo->name, g.b.context);
     g.b.builder = LLVMCreateBuilderInContext(g.b.context);
     char *triple = LLVMGetTargetMachineTriple(machine);
     LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
     LLVMSetTarget(g.b.module, triple);
     LLVMSetModuleDataLayout(g.b.module, layout);
-    bool ok = emit_program(&g, options, strncmp(triple, "x86_64", 6) == 0, code) &&
-              optimise(g.b.module, machine, options->opt_level, diag) &&
-              write_code(g.b.module, machine, output, code, diag);
+    bool ok = emit_program(&g, options, strncmp(triple, "x86_64", 6) == 0, code);
+    if (ok && options->in_parts && output == CPU_OBJ)
+        ok = codegen_parts(g.b.module, options, cores_here(), code, diag);
+    else if (ok)
+        ok = codegen_module(g.b.module, machine, options, output, code, diag);
     LLVMDisposeMessage(triple);
     LLVMDisposeTargetData(layout);
     LLVMDisposeBuilder(g.b.builder);

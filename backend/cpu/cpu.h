@@ -20,15 +20,25 @@ struct cpu_options {
     const char *symbol; /* C name of the entry */
     int max_threads;    /* 0: the cores here */
     uint64_t seed;      /* of rng and rng-get-and-update-state */
+    bool in_parts;      /* an object may come as several, made on several threads (for the JIT) */
     const struct cpu_function *functions;
     int nfunctions;
+};
+
+struct cpu_part {
+    void *data;
+    size_t size;
 };
 
 struct cpu_code {
     void *data; /* malloc memory */
     size_t size;
+    struct cpu_part *more; /* further objects of the program, where they were asked for */
+    int nmore;
     size_t workspace_size; /* bytes, to be aligned to 64 */
 };
+
+void cpu_code_free(struct cpu_code *code);
 
 /* Compiles the module's entry to
  *     int SYMBOL(const void *const *inputs, void *const *outputs, void *workspace);

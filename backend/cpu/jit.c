@@ -34,10 +34,14 @@ static LLVMErrorRef load(struct cpu_jit *jit, const struct cpu_code *code, const
         error = functions[i].address ? define(jit, library, &functions[i]) : NULL;
         if (error) return error;
     }
-    LLVMMemoryBufferRef object =
-        LLVMCreateMemoryBufferWithMemoryRangeCopy(code->data, code->size, symbol);
-    error = LLVMOrcLLJITAddObjectFile(jit->jit, library, object);
-    if (error) return error;
+    for (int i = 0; i <= code->nmore; i++) {
+        struct cpu_part part = {code->data, code->size};
+        if (i > 0) part = code->more[i - 1];
+        LLVMMemoryBufferRef object =
+            LLVMCreateMemoryBufferWithMemoryRangeCopy(part.data, part.size, symbol);
+        error = LLVMOrcLLJITAddObjectFile(jit->jit, library, object);
+        if (error) return error;
+    }
     LLVMOrcExecutorAddress address;
     error = LLVMOrcLLJITLookup(jit->jit, &address, symbol);
     if (!error) jit->entry = (cpu_entry *)(uintptr_t)address;
@@ -61,6 +65,14 @@ struct cpu_jit *cpu_jit_new_with(const struct cpu_code *code, const char *symbol
     if (text) LLVMDisposeErrorMessage(text);
     cpu_jit_free(jit);
     return NULL;
+}
+
+void cpu_code_free(struct cpu_code *code) {
+    for (int i = 0; i < code->nmore; i++)
+        free(code->more[i].data);
+    free(code->more);
+    free(code->data);
+    *code = (struct cpu_code){0};
 }
 
 cpu_entry *cpu_jit_entry(const struct cpu_jit *jit) {

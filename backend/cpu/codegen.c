@@ -1,0 +1,268 @@
+#include "backend/cpu/codegen.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <llvm-c/Analysis.h>
+#include <llvm-c/BitReader.h>
+#include <llvm-c/BitWriter.h>
+#include <llvm-c/Core.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+
+static const struct src_loc nowhere = {0};
+
+/* LLVM's remarks are for people who write kernels by hand; its errors come back from the calls. */
+void codegen_ignore_remark(LLVMDiagnosticInfoRef info, void *data) {
+    (void)info;
+    (void)data;
+}
+
+LLVMTargetMachineRef codegen_machine(const struct cpu_options *options, struct diag *diag) {
+    LLVMInitializeNativeTarget();
+    LLVMInitializeNativeAsmPrinter();
+    char *triple = LLVMGetDefaultTargetTriple(), *cpu = LLVMGetHostCPUName(), *why = NULL;
+    char *features = LLVMGetHostCPUFeatures();
+    const char *want = options->triple ? options->triple : triple;
+    bool native = !options->mcpu || strcmp(options->mcpu, "native") == 0;
+    LLVMTargetRef target;
+    LLVMTargetMachineRef machine = NULL;
+    if (LLVMGetTargetFromTriple(want, &target, &why) == 0) {
+        machine = LLVMCreateTargetMachine(
+            target, want, native ? cpu : options->mcpu, native ? features : "",
+            (LLVMCodeGenOptLevel)options->opt_level, LLVMRelocPIC, LLVMCodeModelDefault);
+    }
+    if (!machine) diag_error(diag, nowhere, "no code for %s: %s", want, why ? why : "no machine");
+    LLVMDisposeMessage(why);
+    LLVMDisposeMessage(triple);
+    LLVMDisposeMessage(cpu);
+    LLVMDisposeMessage(features);
+    return machine;
+}
+
+/* Kernels are loops over code that is already simple: what they need is registers for variables,
+ * invariants out of loops, and vectors. */
+static const char *const pipelines[] = {
+    "function(sroa)",
+    "function(sroa,early-cse)",
+    "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,loop-mssa(licm),loop-"
+    "vectorize,"
+    "instcombine<no-verify-fixpoint>,loop-mssa(licm),simplifycfg)",
+    "default<O3>",
+};
+
+static bool optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, int level,
+                     struct diag *diag) {
+    char *why = NULL;
+    if (LLVMVerifyModule(module, LLVMReturnStatusAction, &why)) {
+        diag_error(diag, nowhere, "internal error: invalid LLVM IR: %s", why);
+        LLVMDisposeMessage(why);
+        return false;
+    }
+    LLVMDisposeMessage(why);
+    const char *passes = pipelines[level < 0 ? 0 : level > 3 ? 3 : level];
+    LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
+    LLVMErrorRef error = LLVMRunPasses(module, passes, machine, options);
+    LLVMDisposePassBuilderOptions(options);
+    if (!error) return true;
+    char *text = LLVMGetErrorMessage(error);
+    diag_error(diag, nowhere, "internal error: LLVM passes: %s", text);
+    LLVMDisposeErrorMessage(text);
+    return false;
+}
+
+static bool write_code(LLVMModuleRef module, LLVMTargetMachineRef machine, enum cpu_output output,
+                       struct cpu_code *code, struct diag *diag) {
+    LLVMMemoryBufferRef buffer = NULL;
+    char *why = NULL;
+    if (output == CPU_LLVM_IR) {
+        char *text = LLVMPrintModuleToString(module);
+        code->data = strdup(text);
+        code->size = strlen(text);
+        LLVMDisposeMessage(text);
+    } else {
+        if (output == CPU_LLVM_BC) {
+            buffer = LLVMWriteBitcodeToMemoryBuffer(module);
+        } else if (LLVMTargetMachineEmitToMemoryBuffer(
+                       machine, module, output == CPU_ASM ? LLVMAssemblyFile : LLVMObjectFile, &why,
+                       &buffer)) {
+            diag_error(diag, nowhere, "internal error: code generation: %s", why);
+            LLVMDisposeMessage(why);
+            return false;
+        }
+        code->size = LLVMGetBufferSize(buffer);
+        code->data = malloc(code->size + 1);
+        if (code->data) {
+            memcpy(code->data, LLVMGetBufferStart(buffer), code->size);
+            ((char *)code->data)[code->size] = 0;
+        }
+        LLVMDisposeMemoryBuffer(buffer);
+    }
+    if (!code->data) diag_error(diag, nowhere, "out of memory");
+    return code->data != NULL;
+}
+
+bool codegen_module(LLVMModuleRef module, LLVMTargetMachineRef machine,
+                    const struct cpu_options *options, enum cpu_output output,
+                    struct cpu_code *code, struct diag *diag) {
+    return optimise(module, machine, options->opt_level, diag) &&
+           write_code(module, machine, output, code, diag);
+}
+
+/* ---- parts ---- */
+
+enum { MOST_PARTS = 16, LEAST_INSTRUCTIONS = 1500 };
+
+/* One thread's work: the functions of the module whose number in `part_of` is this part's. */
+struct part {
+    const struct cpu_options *options;
+    LLVMMemoryBufferRef bitcode; /* of the whole module; shared, only read */
+    const int *part_of;
+    int number;
+    struct cpu_code code;
+    struct diag diag;
+    bool ok;
+    pthread_t thread;
+};
+
+/* Another part has the body. */
+static void make_declaration(LLVMModuleRef module, LLVMValueRef function) {
+    size_t length;
+    char *name = strdup(LLVMGetValueName2(function, &length));
+    LLVMValueRef declared = LLVMAddFunction(module, "", LLVMGlobalGetValueType(function));
+    LLVMReplaceAllUsesWith(function, declared);
+    LLVMDeleteFunction(function);
+    LLVMSetValueName2(declared, name, length);
+    LLVMSetVisibility(declared, LLVMHiddenVisibility);
+    free(name);
+}
+
+static void keep_own_functions(LLVMModuleRef module, const struct part *part) {
+    LLVMValueRef next, function = LLVMGetFirstFunction(module);
+    for (int i = 0; function; function = next) {
+        next = LLVMGetNextFunction(function);
+        if (LLVMIsDeclaration(function)) continue;
+        if (part->part_of[i++] != part->number) make_declaration(module, function);
+    }
+    LLVMValueRef global = LLVMGetFirstGlobal(module);
+    for (; global; global = next) {
+        next = LLVMGetNextGlobal(global);
+        bool local = LLVMGetLinkage(global) == LLVMPrivateLinkage;
+        if (local ? !LLVMGetFirstUse(global) : part->number != 0) LLVMDeleteGlobal(global);
+    }
+}
+
+static void *generate_part(void *data) {
+    struct part *part = data;
+    LLVMContextRef context = LLVMContextCreate();
+    LLVMModuleRef module = NULL;
+    LLVMContextSetDiagnosticHandler(context, codegen_ignore_remark, NULL);
+    LLVMTargetMachineRef machine = codegen_machine(part->options, &part->diag);
+    if (machine && !LLVMParseBitcodeInContext2(context, part->bitcode, &module)) {
+        keep_own_functions(module, part);
+        part->ok =
+            codegen_module(module, machine, part->options, CPU_OBJ, &part->code, &part->diag);
+    }
+    if (module) LLVMDisposeModule(module);
+    if (machine) LLVMDisposeTargetMachine(machine);
+    LLVMContextDispose(context);
+    return NULL;
+}
+
+static int64_t instructions_in(LLVMValueRef function) {
+    int64_t count = 0;
+    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(function); b; b = LLVMGetNextBasicBlock(b))
+        for (LLVMValueRef i = LLVMGetFirstInstruction(b); i; i = LLVMGetNextInstruction(i))
+            count++;
+    return count;
+}
+
+/* Each function to the part with the least so far. Returns how many parts are worth it. */
+static int divide(LLVMModuleRef module, int threads, int *part_of) {
+    int64_t load[MOST_PARTS] = {0}, total = 0;
+    LLVMValueRef function;
+    for (function = LLVMGetFirstFunction(module); function;
+         function = LLVMGetNextFunction(function))
+        total += instructions_in(function);
+    int parts = threads < MOST_PARTS ? threads : MOST_PARTS, i = 0;
+    if (parts > total / LEAST_INSTRUCTIONS) parts = (int)(total / LEAST_INSTRUCTIONS);
+    if (parts < 2) return 1;
+    for (function = LLVMGetFirstFunction(module); function;
+         function = LLVMGetNextFunction(function)) {
+        if (LLVMIsDeclaration(function)) continue;
+        int least = 0;
+        for (int p = 1; p < parts; p++)
+            if (load[p] < load[least]) least = p;
+        if (i == 0) least = 0;
+        load[least] += instructions_in(function);
+        part_of[i++] = least;
+    }
+    return parts;
+}
+
+static bool run_parts(struct part *parts, int count, struct cpu_code *code, struct diag *diag) {
+    bool started[MOST_PARTS] = {false};
+    for (int p = 1; p < count; p++)
+        started[p] = pthread_create(&parts[p].thread, NULL, generate_part, &parts[p]) == 0;
+    for (int p = 0; p < count; p++)
+        if (!started[p]) generate_part(&parts[p]);
+    bool ok = true;
+    code->more = calloc((size_t)count, sizeof *code->more);
+    for (int p = 0; p < count; p++) {
+        if (started[p]) pthread_join(parts[p].thread, NULL);
+        ok = ok && parts[p].ok && code->more;
+    }
+    for (int p = 0; p < count; p++) {
+        struct cpu_code *from = &parts[p].code;
+        if (!ok) {
+            free(from->data);
+        } else if (p == 0) {
+            code->data = from->data;
+            code->size = from->size;
+        } else {
+            code->more[code->nmore++] = (struct cpu_part){from->data, from->size};
+        }
+        if (!parts[p].ok) diag_error(diag, nowhere, "internal error: a part has no code");
+        diag_clear(&parts[p].diag);
+    }
+    return ok;
+}
+
+static int count_functions(LLVMModuleRef module) {
+    int count = 0;
+    LLVMValueRef function;
+    for (function = LLVMGetFirstFunction(module); function;
+         function = LLVMGetNextFunction(function))
+        if (!LLVMIsDeclaration(function) && count++ > 0) {
+            LLVMSetLinkage(function, LLVMExternalLinkage);
+            LLVMSetVisibility(function, LLVMHiddenVisibility);
+        }
+    return count;
+}
+
+bool codegen_parts(LLVMModuleRef module, const struct cpu_options *options, int threads,
+                   struct cpu_code *code, struct diag *diag) {
+    int functions = count_functions(module);
+    int *part_of = calloc((size_t)functions + 1, sizeof *part_of);
+    int count = part_of ? divide(module, threads, part_of) : 1;
+    bool ok;
+    if (count < 2) {
+        LLVMTargetMachineRef machine = codegen_machine(options, diag);
+        ok = machine && codegen_module(module, machine, options, CPU_OBJ, code, diag);
+        if (machine) LLVMDisposeTargetMachine(machine);
+    } else {
+        LLVMMemoryBufferRef bitcode = LLVMWriteBitcodeToMemoryBuffer(module);
+        struct part parts[MOST_PARTS];
+        memset(parts, 0, sizeof parts);
+        for (int p = 0; p < count; p++) {
+            parts[p] = (struct part){
+                .options = options, .bitcode = bitcode, .part_of = part_of, .number = p};
+            diag_init(&parts[p].diag, "code", NULL, 0);
+        }
+        ok = run_parts(parts, count, code, diag);
+        LLVMDisposeMemoryBuffer(bitcode);
+    }
+    free(part_of);
+    return ok;
+}
