@@ -1,18 +1,10 @@
-/* Rewrites by opcode. None changes NaN, infinity or the sign of zero: x + 0 stays for floats (-0 +
- * 0 is +0), x * 0 stays, x - x stays. A rule returns what stands for the instruction, which may be
- * new and then stands before it, or NULL. Rules ask pass_may_rewrite once they are sure. */
+/* Rewrites of arithmetic. None changes NaN, infinity or the sign of zero: x + 0 stays for floats
+ * (-0
+ * + 0 is +0), x * 0 stays, x - x stays. */
 #include <math.h>
 #include <string.h>
 
-#include "passes/pass.h"
-#include "passes/util.h"
-
-#define MAY_REWRITE(context)                                                                       \
-    do {                                                                                           \
-        if (!pass_may_rewrite(context)) return NULL;                                               \
-    } while (0)
-
-typedef struct hlo_instr *rule(struct pass_context *context, struct hlo_instr *instr);
+#include "passes/rewrite.h"
 
 static bool is_real_float(const struct hlo_instr *instr) {
     return element_type_is_float(instr->shape->type);
@@ -27,29 +19,11 @@ static bool is_pred(const struct hlo_instr *instr) {
     return instr->shape->type == TYPE_PRED;
 }
 
-/* The same array in the same bytes. */
-static bool same_array(const struct hlo_instr *a, const struct hlo_instr *b) {
-    if (a->shape == b->shape) return true;
-    if (!shape_is_array(a->shape) || !shape_compatible(a->shape, b->shape)) return false;
-    for (int i = 0; i < a->shape->rank; i++)
-        if (shape_minor_to_major(a->shape, i) != shape_minor_to_major(b->shape, i)) return false;
-    return true;
-}
-
 /* The operand that is not a splat of `value`, where one of the two is. */
 static struct hlo_instr *other_than(const struct hlo_instr *instr, double value) {
     if (instr_is_splat(instr->operands[1], value)) return instr->operands[0];
     if (instr_is_splat(instr->operands[0], value)) return instr->operands[1];
     return NULL;
-}
-
-static struct hlo_instr *binary(struct hlo_instr *before, enum hlo_opcode opcode,
-                                struct hlo_instr *a, struct hlo_instr *b) {
-    struct hlo_instr *operands[2] = {a, b};
-    struct hlo_instr *result =
-        instr_new(before->parent, before, opcode, before->shape, NULL, 2, operands);
-    result->metadata = before->metadata;
-    return result;
 }
 
 /* ---- arithmetic ---- */
@@ -112,7 +86,8 @@ static struct hlo_instr *divide_by_constant(struct pass_context *context, struct
     if (exponent < -100 || exponent > 100) return NULL;
     MAY_REWRITE(context);
     struct hlo_instr *factor = instr_new_splat(instr, instr->shape, 1.0 / value);
-    return factor ? binary(instr, OP_MULTIPLY, instr->operands[0], factor) : NULL;
+    return factor ? rewrite_binary(instr, OP_MULTIPLY, instr->shape, instr->operands[0], factor)
+                  : NULL;
 }
 
 /* x^1 is x, x^2 is x * x, x^-1 is 1 / x, x^0 is 1 (of NaN too). */
@@ -123,10 +98,10 @@ static struct hlo_instr *power_of_constant(struct pass_context *context, struct 
     if (value != 0 && value != 1 && value != 2 && value != -1) return NULL;
     MAY_REWRITE(context);
     if (value == 1) return x;
-    if (value == 2) return binary(instr, OP_MULTIPLY, x, x);
+    if (value == 2) return rewrite_binary(instr, OP_MULTIPLY, instr->shape, x, x);
     struct hlo_instr *one = instr_new_splat(instr, instr->shape, 1);
     if (value == 0 || !one) return one;
-    return binary(instr, OP_DIVIDE, one, x);
+    return rewrite_binary(instr, OP_DIVIDE, instr->shape, one, x);
 }
 
 /* -(-x), not(not x). */
@@ -234,6 +209,7 @@ static bool holds_exactly(enum element_type wide, enum element_type narrow) {
     return narrow == TYPE_PRED && element_type_is_integral(wide) && w->bits >= 8;
 }
 
+/* There and back is nothing; by way of a type that holds every value is straight there. */
 static struct hlo_instr *convert_back(struct pass_context *context, struct hlo_instr *instr) {
     struct hlo_instr *operand = instr->operands[0];
     if (operand->shape->type == instr->shape->type) {
@@ -242,10 +218,11 @@ static struct hlo_instr *convert_back(struct pass_context *context, struct hlo_i
     }
     if (operand->opcode != OP_CONVERT) return NULL;
     struct hlo_instr *x = operand->operands[0];
-    if (x->shape->type != instr->shape->type) return NULL;
     if (!holds_exactly(operand->shape->type, x->shape->type)) return NULL;
     MAY_REWRITE(context);
-    return x;
+    return x->shape->type == instr->shape->type
+               ? x
+               : rewrite_unary(instr, OP_CONVERT, instr->shape, x);
 }
 
 /* What changes nothing. */
@@ -255,141 +232,9 @@ static struct hlo_instr *same_shape(struct pass_context *context, struct hlo_ins
     return instr->operands[0];
 }
 
-/* ---- moving data ---- */
-
-static bool is_scalar_broadcast(const struct hlo_instr *instr) {
-    return instr->opcode == OP_BROADCAST && instr->operands[0]->shape->rank == 0;
-}
-
-/* A scalar spread over the instruction's result. */
-static struct hlo_instr *spread_scalar(struct pass_context *context, struct hlo_instr *instr,
-                                       struct hlo_instr *scalar) {
-    MAY_REWRITE(context);
-    if (instr->shape->rank == 0) return scalar;
-    struct hlo_instr *spread =
-        instr_new(instr->parent, instr, OP_BROADCAST, instr->shape, NULL, 1, &scalar);
-    instr_set_ints(spread, ATTR_DIMENSIONS, 0, NULL);
-    spread->metadata = instr->metadata;
-    return spread;
-}
-
-static struct hlo_instr *move_reshape(struct pass_context *context, struct hlo_instr *instr) {
-    struct hlo_instr *operand = instr->operands[0];
-    if (shape_is_dynamic(instr->shape) || shape_is_dynamic(operand->shape)) return NULL;
-    if (same_array(instr, operand)) {
-        MAY_REWRITE(context);
-        return operand;
-    }
-    if (is_scalar_broadcast(operand)) return spread_scalar(context, instr, operand->operands[0]);
-    if (operand->opcode != OP_RESHAPE) return NULL;
-    MAY_REWRITE(context);
-    return instr_clone(instr, instr->parent, instr, NULL, operand->operands);
-}
-
-static bool is_identity(struct int_list dims) {
-    for (int i = 0; i < dims.count; i++)
-        if (dims.v[i] != i) return false;
-    return true;
-}
-
-static struct hlo_instr *move_transpose(struct pass_context *context, struct hlo_instr *instr) {
-    struct hlo_instr *operand = instr->operands[0];
-    struct int_list dims = instr_ints(instr, ATTR_DIMENSIONS);
-    if (is_identity(dims) && same_array(instr, operand)) {
-        MAY_REWRITE(context);
-        return operand;
-    }
-    if (is_scalar_broadcast(operand)) return spread_scalar(context, instr, operand->operands[0]);
-    if (operand->opcode != OP_TRANSPOSE) return NULL;
-    struct int_list inner = instr_ints(operand, ATTR_DIMENSIONS);
-    int64_t both[SHAPE_MAX_RANK];
-    for (int i = 0; i < dims.count; i++)
-        both[i] = inner.v[dims.v[i]];
-    MAY_REWRITE(context);
-    struct hlo_instr *with = instr_clone(instr, instr->parent, instr, NULL, operand->operands);
-    instr_set_ints(with, ATTR_DIMENSIONS, dims.count, both);
-    return with;
-}
-
-static struct hlo_instr *move_broadcast(struct pass_context *context, struct hlo_instr *instr) {
-    struct hlo_instr *operand = instr->operands[0];
-    struct int_list dims = instr_ints(instr, ATTR_DIMENSIONS);
-    if (is_identity(dims) && same_array(instr, operand)) {
-        MAY_REWRITE(context);
-        return operand;
-    }
-    if (operand->opcode != OP_BROADCAST || shape_is_dynamic(instr->shape)) return NULL;
-    struct int_list inner = instr_ints(operand, ATTR_DIMENSIONS);
-    int64_t both[SHAPE_MAX_RANK];
-    for (int i = 0; i < inner.count; i++)
-        both[i] = dims.v[inner.v[i]];
-    MAY_REWRITE(context);
-    struct hlo_instr *with = instr_clone(instr, instr->parent, instr, NULL, operand->operands);
-    instr_set_ints(with, ATTR_DIMENSIONS, inner.count, both);
-    return with;
-}
-
-/* A slice of everything, or of one number spread out. */
-static struct hlo_instr *move_slice(struct pass_context *context, struct hlo_instr *instr) {
-    struct hlo_instr *operand = instr->operands[0];
-    if (shape_is_dynamic(operand->shape)) return NULL;
-    if (same_array(instr, operand)) {
-        MAY_REWRITE(context);
-        return operand;
-    }
-    if (is_scalar_broadcast(operand)) return spread_scalar(context, instr, operand->operands[0]);
-    return NULL;
-}
-
-static struct hlo_instr *move_nothing(struct pass_context *context, struct hlo_instr *instr) {
-    struct hlo_instr *operand = instr->operands[0];
-    if (shape_is_dynamic(operand->shape) || !same_array(instr, operand)) return NULL;
-    MAY_REWRITE(context);
-    return operand;
-}
-
-/* No padding at all: negative edges could make up for others. */
-static struct hlo_instr *pad_nothing(struct pass_context *context, struct hlo_instr *instr) {
-    const struct hlo_attr *attr = instr_attr(instr, ATTR_PADDING);
-    for (int i = 0; attr && i < attr->padding->count; i++) {
-        const struct padding_dim *dim = &attr->padding->v[i];
-        if (dim->low || dim->high || dim->interior) return NULL;
-    }
-    return attr ? move_nothing(context, instr) : NULL;
-}
-
-static struct hlo_instr *concatenate_one(struct pass_context *context, struct hlo_instr *instr) {
-    return instr->noperands == 1 ? move_nothing(context, instr) : NULL;
-}
-
-/* The update covers everything, wherever it starts: starts are clamped. */
-static struct hlo_instr *update_all(struct pass_context *context, struct hlo_instr *instr) {
-    if (shape_is_dynamic(instr->shape) || !same_array(instr, instr->operands[1])) return NULL;
-    MAY_REWRITE(context);
-    return instr->operands[1];
-}
-
-static struct hlo_instr *reverse_nothing(struct pass_context *context, struct hlo_instr *instr) {
-    struct int_list dims = instr_ints(instr, ATTR_DIMENSIONS);
-    for (int i = 0; i < dims.count; i++)
-        if (instr->shape->dims[dims.v[i]] > 1) return NULL;
-    return move_nothing(context, instr);
-}
-
-static struct hlo_instr *known_size(struct pass_context *context, struct hlo_instr *instr) {
-    const struct shape *shape = instr->operands[0]->shape;
-    struct int_list dims = instr_ints(instr, ATTR_DIMENSIONS);
-    if (shape_is_dynamic(shape) || dims.count != 1) return NULL;
-    MAY_REWRITE(context);
-    return instr_new_splat(instr, instr->shape, (double)shape->dims[dims.v[0]]);
-}
-
 /* ---- the table ---- */
 
-static const struct {
-    enum hlo_opcode opcode;
-    rule *apply;
-} rules[] = {
+static const struct rewrite rewrites[] = {
     {OP_ADD, add_zero},
     {OP_SUBTRACT, subtract_zero},
     {OP_MULTIPLY, multiply_one},
@@ -412,52 +257,8 @@ static const struct {
     {OP_BITCAST_CONVERT, same_shape},
     {OP_COPY, same_shape},
     {OP_BITCAST, same_shape},
-    {OP_RESHAPE, move_reshape},
-    {OP_TRANSPOSE, move_transpose},
-    {OP_BROADCAST, move_broadcast},
-    {OP_SLICE, move_slice},
-    {OP_DYNAMIC_SLICE, move_nothing},
-    {OP_PAD, pad_nothing},
-    {OP_CONCATENATE, concatenate_one},
-    {OP_DYNAMIC_UPDATE_SLICE, update_all},
-    {OP_REVERSE, reverse_nothing},
-    {OP_GET_DIMENSION_SIZE, known_size},
 };
 
-static struct hlo_instr *simplify(struct pass_context *context, struct hlo_instr *instr) {
-    if (instr->ncontrol || instr->is_control_predecessor || !shape_is_array(instr->shape))
-        return NULL;
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-        if (rules[i].opcode != instr->opcode) continue;
-        struct hlo_instr *with = rules[i].apply(context, instr);
-        if (with) return with;
-    }
-    return NULL;
-}
-
-/* What replaces an instruction may be simplified again; each step makes it smaller, and a handful
- * is all that there can be. */
-static bool simplify_instr(struct pass_context *context, struct hlo_instr *instr) {
-    enum { MOST_STEPS = 16 };
-    bool changed = false;
-    for (int step = 0; step < MOST_STEPS; step++) {
-        struct hlo_instr *with = simplify(context, instr);
-        if (!with || with == instr || !same_array(instr, with)) break;
-        bool is_new = !instr_has_users(with);
-        instr_replace_uses(instr, with);
-        changed = true;
-        if (!is_new) break;
-        instr = with;
-    }
-    return changed;
-}
-
 bool algebraic_simplifier_run(struct pass_context *context, struct hlo_module *module) {
-    bool changed = false;
-    FOR_EACH_COMPUTATION(computation, module) {
-        FOR_EACH_INSTR(instr, computation)
-        if (instr_has_users(instr) || computation->root == instr)
-            changed |= simplify_instr(context, instr);
-    }
-    return changed;
+    return rewrites_run(context, module, rewrites, (int)(sizeof rewrites / sizeof *rewrites));
 }

@@ -1,0 +1,38 @@
+/* Tables of rewrites by opcode, and what their rules share. A rule returns what stands for the
+ * instruction (which may be new, and then stands before it) or NULL, and asks MAY_REWRITE once it
+ * is sure. None may change NaN, infinity or the sign of zero. */
+#ifndef PASSES_REWRITE_H
+#define PASSES_REWRITE_H
+
+#include "passes/pass.h"
+#include "passes/util.h"
+
+#define MAY_REWRITE(context)                                                                       \
+    do {                                                                                           \
+        if (!pass_may_rewrite(context)) return NULL;                                               \
+    } while (0)
+
+typedef struct hlo_instr *rewrite_rule(struct pass_context *context, struct hlo_instr *instr);
+
+struct rewrite {
+    enum hlo_opcode opcode;
+    rewrite_rule *apply;
+};
+
+/* Applies the rules to every instruction that is used, and again to what they return. */
+bool rewrites_run(struct pass_context *context, struct hlo_module *module,
+                  const struct rewrite *rewrites, int count);
+
+/* The same dims, type and layout. */
+bool same_array(const struct hlo_instr *a, const struct hlo_instr *b);
+/* New instructions before `before`, with its metadata. */
+struct hlo_instr *rewrite_unary(struct hlo_instr *before, enum hlo_opcode opcode,
+                                const struct shape *shape, struct hlo_instr *operand);
+struct hlo_instr *rewrite_binary(struct hlo_instr *before, enum hlo_opcode opcode,
+                                 const struct shape *shape, struct hlo_instr *a,
+                                 struct hlo_instr *b);
+struct hlo_instr *rewrite_broadcast(struct hlo_instr *before, const struct shape *shape,
+                                    struct hlo_instr *operand, int count, const int64_t *dims);
+bool is_scalar_broadcast(const struct hlo_instr *instr);
+
+#endif
