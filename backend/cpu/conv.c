@@ -16,7 +16,7 @@ struct conv {
     const struct window *window;
     struct product_view input, kernel;
     const struct shape *in, *out, *weights;
-    int64_t c[SHAPE_MAX_RANK]; /* strides of the result */
+    int64_t a[SHAPE_MAX_RANK], b[SHAPE_MAX_RANK], c[SHAPE_MAX_RANK]; /* strides */
     int64_t groups, batch_groups;
     int64_t batch, features; /* of one group: input batch, input features */
     int64_t outputs;         /* output features of one group */
@@ -39,6 +39,8 @@ static bool conv_read(const struct hlo_instr *instr, struct conv *v) {
     v->in = v->hero->operands[0]->shape;
     v->weights = v->hero->operands[1]->shape;
     v->out = v->hero->shape;
+    if (!product_view_strides(&v->input, v->in->rank, v->a)) return false;
+    if (!product_view_strides(&v->kernel, v->weights->rank, v->b)) return false;
     if (v->out->count == 0 || v->in->count == 0 || v->weights->count == 0) return false;
     if (v->labels->spatial > STAGE_MAX_RANK) return false;
     product_row_major(v->out, v->c);
@@ -53,7 +55,7 @@ static bool conv_read(const struct hlo_instr *instr, struct conv *v) {
 /* ---- strides ---- */
 
 static int64_t in_stride(const struct conv *v, int dim) {
-    return v->input.strides[dim];
+    return v->a[dim];
 }
 
 static const struct window_dim *window_of(const struct conv *v, int d) {
@@ -138,8 +140,8 @@ static void make_stage(struct conv *v, bool block, int64_t l2) {
     s->dim[0].extent = (s->band - 1) * s->step + other + 1;
     s->images = v->features;
     s->image_a = in_stride(v, v->labels->input_feature);
-    s->image_b = v->kernel.strides[v->labels->kernel_input];
-    s->row_b = v->kernel.strides[v->labels->kernel_spatial[0]];
+    s->image_b = v->b[v->labels->kernel_input];
+    s->row_b = v->b[v->labels->kernel_spatial[0]];
     if (w->reversed) s->row_b = -s->row_b;
 }
 
@@ -183,7 +185,7 @@ static void sort_m(struct conv *v) {
 static bool add_spatial(struct conv *v, int d) {
     const struct window_dim *w = window_of(v, d);
     int64_t stride = position_stride(v, d), size = w->size;
-    int64_t b = v->kernel.strides[v->labels->kernel_spatial[d]];
+    int64_t b = v->b[v->labels->kernel_spatial[d]];
     if (w->reversed) {
         v->spec.b_offset += (size - 1) * b;
         b = -b;
@@ -200,7 +202,7 @@ static bool add_others(struct conv *v) {
     const struct dim_labels *l = v->labels;
     enum stage_when when = v->spec.stage.when;
     int64_t a_batch = in_stride(v, l->input_batch), a_feature = in_stride(v, l->input_feature);
-    int64_t b_out = v->kernel.strides[l->kernel_output], c_out = v->c[l->output_feature];
+    int64_t b_out = v->b[l->kernel_output], c_out = v->c[l->output_feature];
     bool fits = add_batch(v, l->output_feature,
                           (struct product_dim){v->groups, v->features * a_feature,
                                                v->outputs * b_out, v->outputs * c_out});
@@ -214,8 +216,8 @@ static bool add_others(struct conv *v) {
         fits = add_batch(v, l->output_batch, batch) && fits;
     else
         fits = add_m(v, l->output_batch, batch) && fits;
-    struct product_dim k = {v->features, when == STAGE_NEVER ? a_feature : 1,
-                            v->kernel.strides[l->kernel_input], 0};
+    struct product_dim k = {v->features, when == STAGE_NEVER ? a_feature : 1, v->b[l->kernel_input],
+                            0};
     if (when != STAGE_BLOCK) fits = product_add_dim(&v->spec.k, k) && fits;
     return product_add_dim(&v->spec.n, (struct product_dim){v->outputs, 0, b_out, c_out}) && fits;
 }

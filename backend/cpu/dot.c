@@ -1,125 +1,11 @@
 #include "backend/cpu/dot.h"
 
-#include <string.h>
-
 #include "backend/cpu/lowering.h"
 #include "backend/cpu/matmul_ir.h"
 #include "passes/fusion_shape.h"
 
 /* Fewer multiply-adds than this are left to plain loops. */
 enum { LEAST_WORK = 64 };
-
-/* ---- operands ---- */
-
-const struct hlo_instr *product_hero(const struct hlo_instr *instr) {
-    if (instr->opcode != OP_FUSION) return instr_is_product(instr) ? instr : NULL;
-    const struct hlo_computation *fused = instr->called[0];
-    if (fusion_shape(fused) != FUSION_SHAPE_PRODUCT) return NULL;
-    for (const struct hlo_instr *i = fused->first; i; i = i->next)
-        if (instr_is_product(i)) return i;
-    return NULL;
-}
-
-void product_row_major(const struct shape *shape, int64_t *strides) {
-    int64_t stride = 1;
-    for (int d = shape->rank - 1; d >= 0; d--) {
-        strides[d] = stride;
-        stride *= shape->dims[d];
-    }
-}
-
-/* Strides by the dims of `to` for the same elements in row-major order as those of `from` at
- * strides[]: dims are matched in groups of equal size, from the innermost. */
-static bool reshape_strides(const struct shape *from, const struct shape *to, int64_t *strides) {
-    int64_t out[SHAPE_MAX_RANK];
-    int i = from->rank - 1, o = to->rank - 1;
-    while (i >= 0 || o >= 0) {
-        if (i >= 0 && from->dims[i] == 1) {
-            i--;
-            continue;
-        }
-        if (o >= 0 && to->dims[o] == 1) {
-            out[o--] = 0;
-            continue;
-        }
-        if (i < 0 || o < 0) return false;
-        int64_t stride = strides[i], in_size = from->dims[i--], out_size = to->dims[o];
-        out[o--] = stride;
-        while (in_size != out_size) {
-            if (in_size < out_size) {
-                if (i < 0 || (from->dims[i] > 1 && strides[i] != stride * in_size)) return false;
-                in_size *= from->dims[i--];
-            } else {
-                if (o < 0) return false;
-                out[o] = stride * out_size;
-                out_size *= to->dims[o--];
-            }
-        }
-    }
-    memcpy(strides, out, sizeof *out * (size_t)to->rank);
-    return true;
-}
-
-static bool view_of(const struct hlo_instr *instr, struct product_view *view) {
-    struct int_list dims = instr_ints(instr, ATTR_DIMENSIONS);
-    int64_t old[SHAPE_MAX_RANK];
-    if (instr->opcode == OP_PARAMETER) {
-        view->base = instr;
-        product_row_major(instr->shape, view->strides);
-        return instr->shape->rank <= SHAPE_MAX_RANK;
-    }
-    if (instr->noperands != 1 || !view_of(instr->operands[0], view)) return false;
-    const struct shape *from = instr->operands[0]->shape;
-    switch (instr->opcode) {
-    case OP_COPY:
-    case OP_CONVERT: return true;
-    case OP_BITCAST:
-        if (from->type != instr->shape->type) return false;
-        return reshape_strides(from, instr->shape, view->strides);
-    case OP_RESHAPE: return reshape_strides(from, instr->shape, view->strides);
-    case OP_TRANSPOSE:
-        memcpy(old, view->strides, sizeof old);
-        for (int d = 0; d < from->rank; d++)
-            view->strides[d] = old[dims.v[d]];
-        return true;
-    case OP_BROADCAST:
-        memcpy(old, view->strides, sizeof old);
-        memset(view->strides, 0, sizeof view->strides);
-        for (int d = 0; d < from->rank; d++)
-            view->strides[dims.v[d]] = old[d];
-        return true;
-    default: return false;
-    }
-}
-
-bool product_view_of(const struct hlo_instr *instr, const struct hlo_instr *hero, int operand,
-                     struct product_view *view) {
-    const struct hlo_instr *from = hero->operands[operand];
-    memset(view, 0, sizeof *view);
-    if (instr != hero) return view_of(from, view);
-    view->base = from;
-    product_row_major(from->shape, view->strides);
-    return true;
-}
-
-/* Every value of `from` is one of `to`. */
-static bool widens(enum element_type from, enum element_type to) {
-    if (from == to) return true;
-    const struct element_type_info *f = element_type_info(from), *t = element_type_info(to);
-    if (element_type_is_float(from) && element_type_is_float(to))
-        return (from == TYPE_BF16 || from == TYPE_F16 || from == TYPE_F32) &&
-               f->exponent_bits <= t->exponent_bits && f->mantissa_bits <= t->mantissa_bits;
-    if (!element_type_is_integral(from) || !element_type_is_integral(to)) return false;
-    return element_type_is_signed(from) == element_type_is_signed(to) && f->bits <= t->bits;
-}
-
-bool product_reads_alike(const struct product_view *view, const struct hlo_instr *operand) {
-    const struct hlo_instr *i = operand;
-    for (; i != view->base; i = i->operands[0])
-        if (i->opcode == OP_CONVERT && !widens(i->operands[0]->shape->type, i->shape->type))
-            return false;
-    return true;
-}
 
 /* ---- the dot's dimensions ---- */
 
@@ -129,15 +15,8 @@ static bool is_in(struct int_list list, int d) {
     return false;
 }
 
-bool product_add_dim(struct product_dims *dims, struct product_dim dim) {
-    if (dim.size == 1) return true;
-    if (dims->count == PRODUCT_MAX_DIMS) return false;
-    dims->v[dims->count++] = dim;
-    return true;
-}
-
 static bool dot_spec(const struct hlo_instr *hero, struct product_spec *spec,
-                     struct product_view *a, struct product_view *b) {
+                     const struct product_view *a, const struct product_view *b) {
     const struct hlo_instr *lhs = hero->operands[0], *rhs = hero->operands[1];
     struct int_list lb = instr_ints(hero, ATTR_LHS_BATCH_DIMS);
     struct int_list rb = instr_ints(hero, ATTR_RHS_BATCH_DIMS);
@@ -150,22 +29,16 @@ static bool dot_spec(const struct hlo_instr *hero, struct product_spec *spec,
     *spec = (struct product_spec){.a_type = a->base->shape->type,
                                   .b_type = b->base->shape->type,
                                   .c_type = hero->shape->type};
-    for (int i = 0; i < lb.count; i++)
-        fits &= product_add_dim(&spec->batch,
-                                (struct product_dim){lhs->shape->dims[lb.v[i]], a->strides[lb.v[i]],
-                                                     b->strides[rb.v[i]], c[at++]});
-    for (int d = 0; d < lhs->shape->rank; d++)
+    for (int i = 0; i < lb.count && fits; i++)
+        fits = product_add_dims(&spec->batch, a, (int)lb.v[i], b, (int)rb.v[i], c[at++]);
+    for (int d = 0; d < lhs->shape->rank && fits; d++)
         if (!is_in(lb, d) && !is_in(lc, d))
-            fits &= product_add_dim(
-                &spec->m, (struct product_dim){lhs->shape->dims[d], a->strides[d], 0, c[at++]});
-    for (int d = 0; d < rhs->shape->rank; d++)
+            fits = product_add_dims(&spec->m, a, d, NULL, 0, c[at++]);
+    for (int d = 0; d < rhs->shape->rank && fits; d++)
         if (!is_in(rb, d) && !is_in(rc, d))
-            fits &= product_add_dim(
-                &spec->n, (struct product_dim){rhs->shape->dims[d], 0, b->strides[d], c[at++]});
-    for (int i = 0; i < lc.count; i++)
-        fits &= product_add_dim(&spec->k,
-                                (struct product_dim){lhs->shape->dims[lc.v[i]], a->strides[lc.v[i]],
-                                                     b->strides[rc.v[i]], 0});
+            fits = product_add_dims(&spec->n, NULL, 0, b, d, c[at++]);
+    for (int i = 0; i < lc.count && fits; i++)
+        fits = product_add_dims(&spec->k, a, (int)lc.v[i], b, (int)rc.v[i], 0);
     return fits;
 }
 

@@ -6,10 +6,17 @@
 #include "backend/cpu/gen.h"
 #include "backend/cpu/matmul.h"
 
-/* An operand of a product as it lies in memory. */
+enum { PRODUCT_VIEW_PARTS = 32 };
+
+/* An operand of a product as it lies in memory: each of its dimensions d is made of the parts
+ * first[d] to first[d + 1], outermost first, each with its own stride in elements. */
 struct product_view {
-    const struct hlo_instr *base;    /* has memory: a parameter of the fusion, or the operand */
-    int64_t strides[SHAPE_MAX_RANK]; /* elements, by dimension of the operand */
+    const struct hlo_instr *base; /* has memory: a parameter of the fusion, or the operand */
+    int nparts;
+    struct product_part {
+        int64_t size, stride;
+    } parts[PRODUCT_VIEW_PARTS];
+    int first[SHAPE_MAX_RANK + 1];
 };
 
 /* The dot or convolution that the instruction is, or that its fusion is built around; NULL. */
@@ -20,10 +27,16 @@ bool product_view_of(const struct hlo_instr *instr, const struct hlo_instr *hero
 /* Whether the element type of the view's memory may be read in place of the operand's. */
 bool product_reads_alike(const struct product_view *view, const struct hlo_instr *operand);
 
+/* One stride for each dimension; false where one has parts that do not continue each other. */
+bool product_view_strides(const struct product_view *view, int rank, int64_t *strides);
 /* Strides of a dense row-major array, in elements. */
 void product_row_major(const struct shape *shape, int64_t *strides);
 /* Appends a dimension, unless its size is 1; false where there are too many. */
 bool product_add_dim(struct product_dims *dims, struct product_dim dim);
+/* Appends a dimension of A, of B or of both (NULL: not of this one), in the parts that both are
+ * made of; c is its stride in C. False where they have no common parts. */
+bool product_add_dims(struct product_dims *dims, const struct product_view *a, int a_dim,
+                      const struct product_view *b, int b_dim, int64_t c);
 
 /* Stores what the fusion makes of the hero's elements. */
 struct product_epilogue {
