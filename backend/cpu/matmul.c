@@ -95,16 +95,38 @@ static void tap_loop_end(struct product *q, struct ir_loop *taps) {
     if (taps->body) ir_loop_end(q->b, taps);
 }
 
-/* One panel of B, columns from n0 + j, of the rows in range. */
-static void pack_b_panel(struct product *q, const struct k_range *range, LLVMValueRef j,
+/* `panels` panels of columns that lie side by side, to places panel_bytes apart. */
+static void pack_side_by_side(struct product *q, const struct k_range *range,
+                              enum product_operand operand, LLVMValueRef from, LLVMValueRef to,
+                              LLVMValueRef panels, int64_t panel_bytes) {
+    struct cpu_builder *b = q->b;
+    bool of_a = operand == PRODUCT_A;
+    int64_t step = stride_bytes(q, inner_k(q), operand), width = of_a ? q->p->rows : q->columns;
+    LLVMValueRef pack = pack_panels(b, q->target, of_a ? q->p->spec.a_type : q->p->spec.b_type,
+                                    q->p->type, (int)width);
+    LLVMValueRef offset, row;
+    struct ir_loop taps =
+        tap_loop_begin(q, range, of_a ? q->a_taps : q->b_taps, step, &offset, &row);
+    LLVMValueRef place = ir_at(b, to, ir_mulk(b, row, width * q->size));
+    ir_call(b, pack, PACK_PANELS_ARGUMENTS,
+            (LLVMValueRef[]){ir_at(b, from, offset), ir_k(b, step), range->run, place, panels,
+                             ir_k(b, panel_bytes)});
+    tap_loop_end(q, &taps);
+}
+
+/* One panel, whose columns lie at `columns` from `from`. */
+static void pack_columns(struct product *q, const struct k_range *range,
+                         enum product_operand operand, LLVMValueRef from, LLVMValueRef columns,
                          enum pack_mode mode, LLVMValueRef to) {
     struct cpu_builder *b = q->b;
-    int64_t step = stride_bytes(q, inner_k(q), PRODUCT_B);
-    LLVMValueRef pack = pack_panel(b, q->target, mode, q->p->spec.b_type, q->p->type, q->columns);
-    LLVMValueRef offset, row, columns = ir_at(b, q->cols, ir_mulk(b, j, 8)), from = q->bb;
-    if (mode == PACK_CONTIGUOUS) from = ir_at(b, from, load_offset(q, q->cols, j));
-    struct ir_loop taps = tap_loop_begin(q, range, q->b_taps, step, &offset, &row);
-    LLVMValueRef place = ir_at(b, to, ir_mulk(b, row, q->columns * q->size));
+    bool of_a = operand == PRODUCT_A;
+    int64_t step = stride_bytes(q, inner_k(q), operand), width = of_a ? q->p->rows : q->columns;
+    LLVMValueRef pack = pack_panel(b, q->target, mode, of_a ? q->p->spec.a_type : q->p->spec.b_type,
+                                   q->p->type, (int)width);
+    LLVMValueRef offset, row;
+    struct ir_loop taps =
+        tap_loop_begin(q, range, of_a ? q->a_taps : q->b_taps, step, &offset, &row);
+    LLVMValueRef place = ir_at(b, to, ir_mulk(b, row, width * q->size));
     ir_call(b, pack, PACK_PANEL_ARGUMENTS,
             (LLVMValueRef[]){ir_at(b, from, offset), columns, ir_k(b, step), range->run, place});
     tap_loop_end(q, &taps);
@@ -115,25 +137,27 @@ static void pack_b(struct product *q, const struct k_range *range, LLVMValueRef 
                    int64_t depth) {
     struct cpu_builder *b = q->b;
     const struct product_dims *n = &q->p->spec.n;
-    bool contiguous = n->count <= 1 && (n->count == 0 || n->v[0].b == 1);
-    bool transposed = inner_k(q)->b == 1 && pack_converts_vectors(q->p->spec.b_type, q->p->type);
-    bool vectors = contiguous && pack_converts_vectors(q->p->spec.b_type, q->p->type);
-    enum pack_mode other = transposed && !contiguous ? PACK_TRANSPOSE : PACK_GATHER;
-    struct ir_loop panels = ir_loop_begin(b, ir_k(b, 0), q->n_left, q->columns, false);
-    LLVMValueRef to = ir_at(b, q->b_pack, ir_mulk(b, panels.i, depth * q->size));
-    to = ir_at(b, to, ir_mulk(b, row0, q->columns * q->size));
-    if (!vectors) {
-        pack_b_panel(q, range, panels.i, other, to);
-    } else if (q->p->n % q->columns == 0) {
-        pack_b_panel(q, range, panels.i, PACK_CONTIGUOUS, to);
-    } else {
-        LLVMValueRef end = ir_addk(b, panels.i, q->columns);
-        struct ir_if full = ir_if_begin(b, i_cmp(b, LLVMIntSLE, end, q->n_left), true);
-        pack_b_panel(q, range, panels.i, PACK_CONTIGUOUS, to);
-        ir_if_else(b, &full);
-        pack_b_panel(q, range, panels.i, PACK_GATHER, to);
-        ir_if_end(b, &full);
+    bool vectors = pack_converts_vectors(q->p->spec.b_type, q->p->type);
+    bool contiguous = n->count <= 1 && (n->count == 0 || n->v[0].b == 1) && vectors;
+    bool transposed = inner_k(q)->b == 1 && vectors && !contiguous;
+    int64_t panel_bytes = depth * q->columns * q->size;
+    LLVMValueRef to = ir_at(b, q->b_pack, ir_mulk(b, row0, q->columns * q->size));
+    LLVMValueRef width = ir_k(b, q->columns), start = ir_k(b, 0);
+    if (contiguous && q->p->n >= q->columns) {
+        /* A block but the last is whole panels; the last may have whole panels too. */
+        LLVMValueRef panels = LLVMBuildSDiv(b->builder, q->n_left, width, "");
+        LLVMValueRef some = i_cmpk(b, LLVMIntSGT, panels, 0);
+        struct ir_if whole = ir_if_begin(b, some, false);
+        pack_side_by_side(q, range, PRODUCT_B, ir_at(b, q->bb, load_offset(q, q->cols, start)), to,
+                          panels, panel_bytes);
+        ir_if_end(b, &whole);
+        if (q->p->n % q->columns == 0) return;
+        start = ir_mulk(b, panels, q->columns);
     }
+    struct ir_loop panels = ir_loop_begin(b, start, q->n_left, q->columns, true);
+    LLVMValueRef place = ir_at(b, to, ir_mulk(b, panels.i, depth * q->size));
+    pack_columns(q, range, PRODUCT_B, q->bb, ir_at(b, q->cols, ir_mulk(b, panels.i, 8)),
+                 transposed ? PACK_TRANSPOSE : PACK_GATHER, place);
     ir_loop_end(b, &panels);
 }
 
@@ -154,41 +178,30 @@ static void pack_a_rows(struct product *q, const struct k_range *range, LLVMValu
     ir_loop_end(b, &rows);
 }
 
-static void pack_a_panel(struct product *q, const struct k_range *range, LLVMValueRef i,
-                         enum pack_mode mode, LLVMValueRef to) {
-    struct cpu_builder *b = q->b;
-    int64_t step = stride_bytes(q, inner_k(q), PRODUCT_A);
-    LLVMValueRef pack = pack_panel(b, q->target, mode, q->p->spec.a_type, q->p->type, q->p->rows);
-    LLVMValueRef offset, row, from = q->a, columns = ir_at(b, q->rows, ir_mulk(b, i, 8));
-    if (mode == PACK_CONTIGUOUS) from = ir_at(b, from, load_offset(q, q->rows, i));
-    struct ir_loop taps = tap_loop_begin(q, range, q->a_taps, step, &offset, &row);
-    ir_call(b, pack, PACK_PANEL_ARGUMENTS,
-            (LLVMValueRef[]){ir_at(b, from, offset), columns, ir_k(b, step), range->run,
-                             ir_at(b, to, ir_mulk(b, row, q->p->rows * q->size))});
-    tap_loop_end(q, &taps);
-}
-
 static void pack_a_panels(struct product *q, const struct k_range *range, LLVMValueRef i0,
                           LLVMValueRef count) {
     struct cpu_builder *b = q->b;
     const struct product_dims *m = &q->p->spec.m;
     bool contiguous = m->count <= 1 && (m->count == 0 || m->v[0].a == 1) &&
                       pack_converts_vectors(q->p->spec.a_type, q->p->type);
-    struct ir_loop panels = ir_loop_begin(b, ir_k(b, 0), count, q->p->rows, false);
-    LLVMValueRef to = ir_at(b, q->a_pack, ir_mulk(b, panels.i, product_a_row(q->p) * q->size));
-    LLVMValueRef i = ir_add(b, i0, panels.i);
-    if (!contiguous) {
-        pack_a_panel(q, range, i, PACK_GATHER, to);
-    } else if (q->p->m % q->p->rows == 0) {
-        pack_a_panel(q, range, i, PACK_CONTIGUOUS, to);
-    } else {
-        LLVMValueRef end = ir_addk(b, ir_add(b, q->m0, i), q->p->rows);
-        struct ir_if full = ir_if_begin(b, i_cmpk(b, LLVMIntSLE, end, (uint64_t)q->p->m), true);
-        pack_a_panel(q, range, i, PACK_CONTIGUOUS, to);
-        ir_if_else(b, &full);
-        pack_a_panel(q, range, i, PACK_GATHER, to);
-        ir_if_end(b, &full);
+    int64_t panel_bytes = q->p->rows * product_a_row(q->p) * q->size;
+    LLVMValueRef start = ir_k(b, 0);
+    if (contiguous && q->p->m >= q->p->rows) {
+        LLVMValueRef left = LLVMBuildNSWSub(b->builder, q->m_left, i0, "");
+        LLVMValueRef rows = ir_min(b, left, count);
+        LLVMValueRef panels = LLVMBuildSDiv(b->builder, rows, ir_k(b, q->p->rows), "");
+        LLVMValueRef some = i_cmpk(b, LLVMIntSGT, panels, 0);
+        struct ir_if whole = ir_if_begin(b, some, false);
+        pack_side_by_side(q, range, PRODUCT_A, ir_at(b, q->a, load_offset(q, q->rows, i0)),
+                          q->a_pack, panels, panel_bytes);
+        ir_if_end(b, &whole);
+        if (q->p->m % q->p->rows == 0) return;
+        start = ir_mulk(b, panels, q->p->rows);
     }
+    struct ir_loop panels = ir_loop_begin(b, start, count, q->p->rows, true);
+    LLVMValueRef to = ir_at(b, q->a_pack, ir_mulk(b, panels.i, product_a_row(q->p) * q->size));
+    LLVMValueRef columns = ir_at(b, q->rows, ir_mulk(b, ir_add(b, i0, panels.i), 8));
+    pack_columns(q, range, PRODUCT_A, q->a, columns, PACK_GATHER, to);
     ir_loop_end(b, &panels);
 }
 

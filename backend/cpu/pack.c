@@ -46,24 +46,6 @@ static LLVMValueRef column(struct pack *p, LLVMValueRef j) {
     return ir_at(b, p->source, offset);
 }
 
-static LLVMValueRef row_of(struct pack *p, LLVMValueRef k) {
-    return ir_at(p->b, p->to_base, ir_mulk(p->b, k, (int64_t)p->width * p->to_size));
-}
-
-static void contiguous_rows(struct pack *p, LLVMValueRef count) {
-    struct cpu_builder *b = p->b;
-    struct ir_loop rows = ir_loop_begin(b, ir_k(b, 0), count, 1, false);
-    LLVMValueRef from = ir_at(b, p->source, LLVMBuildNSWMul(b->builder, rows.i, p->step, ""));
-    LLVMValueRef to = row_of(p, rows.i);
-    for (int j = 0; j < p->width; j += p->lanes) {
-        int lanes = p->width - j < p->lanes ? p->width - j : p->lanes;
-        LLVMValueRef value = load_vector(b, p->from, lanes, ir_atk(b, from, j * p->from_size));
-        value = pack_convert_vector(b, value, p->from, p->to);
-        ir_store(b, value, ir_atk(b, to, j * p->to_size), p->to_size);
-    }
-    ir_loop_end(b, &rows);
-}
-
 /* From k = start on, element by element. */
 static void gathered_rows(struct pack *p, LLVMValueRef start, LLVMValueRef count) {
     struct cpu_builder *b = p->b;
@@ -128,19 +110,30 @@ static void transposed_rows(struct pack *p, LLVMValueRef count) {
     ir_if_end(b, &rest);
 }
 
+/* A function made before, or its name's new one: *made, with the builder in it. */
+static LLVMValueRef pack_function(struct cpu_builder *b, const struct cpu_target *target,
+                                  const char *name, int count, const LLVMTypeRef *types,
+                                  LLVMBasicBlockRef *back, bool *made) {
+    LLVMValueRef function = LLVMGetNamedFunction(b->module, name);
+    *made = function == NULL;
+    if (function) return function;
+    function = ir_function_begin(b, name, count, types, back);
+    matmul_mark_wide(b, target, function);
+    return function;
+}
+
 LLVMValueRef pack_panel(struct cpu_builder *b, const struct cpu_target *target, enum pack_mode mode,
                         enum element_type from, enum element_type to, int width) {
-    static const char *const modes[] = {"rows", "gather", "transpose"};
+    static const char *const modes[] = {"gather", "transpose"};
     char name[64];
     snprintf(name, sizeof name, "pack.%s.%s.%s.%d", modes[mode], element_type_name(from),
              element_type_name(to), width);
-    LLVMValueRef function = LLVMGetNamedFunction(b->module, name);
-    if (function) return function;
     LLVMTypeRef i64 = ir_i64(b), p = ir_pointer(b);
     LLVMBasicBlockRef back;
-    function =
-        ir_function_begin(b, name, PACK_PANEL_ARGUMENTS, (LLVMTypeRef[]){p, p, i64, i64, p}, &back);
-    matmul_mark_wide(b, target, function);
+    bool made;
+    LLVMValueRef function = pack_function(b, target, name, PACK_PANEL_ARGUMENTS,
+                                          (LLVMTypeRef[]){p, p, i64, i64, p}, &back, &made);
+    if (!made) return function;
     struct pack pack = {.b = b, .from = from, .to = to, .width = width};
     pack.to_size = element_type_size(to);
     pack.from_size = element_type_size(from);
@@ -150,12 +143,43 @@ LLVMValueRef pack_panel(struct cpu_builder *b, const struct cpu_target *target, 
     pack.step = LLVMGetParam(function, 2);
     pack.to_base = LLVMGetParam(function, 4);
     LLVMValueRef count = LLVMGetParam(function, 3);
-    if (mode == PACK_CONTIGUOUS)
-        contiguous_rows(&pack, count);
-    else if (mode == PACK_TRANSPOSE)
+    if (mode == PACK_TRANSPOSE)
         transposed_rows(&pack, count);
     else
         gathered_rows(&pack, ir_k(b, 0), count);
+    ir_function_end(b, back);
+    return function;
+}
+
+LLVMValueRef pack_panels(struct cpu_builder *b, const struct cpu_target *target,
+                         enum element_type from, enum element_type to, int width) {
+    char name[64];
+    snprintf(name, sizeof name, "pack.rows.%s.%s.%d", element_type_name(from),
+             element_type_name(to), width);
+    LLVMTypeRef i64 = ir_i64(b), p = ir_pointer(b);
+    LLVMBasicBlockRef back;
+    bool made;
+    LLVMValueRef function = pack_function(b, target, name, PACK_PANELS_ARGUMENTS,
+                                          (LLVMTypeRef[]){p, i64, i64, p, i64, i64}, &back, &made);
+    if (!made) return function;
+    int from_size = element_type_size(from), to_size = element_type_size(to);
+    int most = target->vector_bytes / to_size;
+    struct ir_loop rows = ir_loop_begin(b, ir_k(b, 0), LLVMGetParam(function, 2), 1, false);
+    LLVMValueRef offset = LLVMBuildNSWMul(b->builder, rows.i, LLVMGetParam(function, 1), "");
+    LLVMValueRef source = ir_at(b, LLVMGetParam(function, 0), offset);
+    LLVMValueRef row = ir_mulk(b, rows.i, (int64_t)width * to_size);
+    LLVMValueRef target_row = ir_at(b, LLVMGetParam(function, 3), row);
+    struct ir_loop panels = ir_loop_begin(b, ir_k(b, 0), LLVMGetParam(function, 4), 1, false);
+    LLVMValueRef place = LLVMBuildNSWMul(b->builder, panels.i, LLVMGetParam(function, 5), "");
+    LLVMValueRef place_from = ir_mulk(b, panels.i, (int64_t)width * from_size);
+    for (int j = 0; j < width; j += most) {
+        int lanes = width - j < most ? width - j : most;
+        LLVMValueRef at = ir_atk(b, ir_at(b, source, place_from), j * from_size);
+        LLVMValueRef value = pack_convert_vector(b, load_vector(b, from, lanes, at), from, to);
+        ir_store(b, value, ir_atk(b, ir_at(b, target_row, place), j * to_size), to_size);
+    }
+    ir_loop_end(b, &panels);
+    ir_loop_end(b, &rows);
     ir_function_end(b, back);
     return function;
 }
@@ -165,13 +189,12 @@ LLVMValueRef pack_run(struct cpu_builder *b, const struct cpu_target *target, bo
     char name[64];
     snprintf(name, sizeof name, "pack.%s.%s.%s", contiguous ? "run" : "steps",
              element_type_name(from), element_type_name(to));
-    LLVMValueRef function = LLVMGetNamedFunction(b->module, name);
-    if (function) return function;
     LLVMTypeRef i64 = ir_i64(b), p = ir_pointer(b);
     LLVMBasicBlockRef back;
-    function =
-        ir_function_begin(b, name, PACK_RUN_ARGUMENTS, (LLVMTypeRef[]){p, i64, i64, p}, &back);
-    matmul_mark_wide(b, target, function);
+    bool made;
+    LLVMValueRef function = pack_function(b, target, name, PACK_RUN_ARGUMENTS,
+                                          (LLVMTypeRef[]){p, i64, i64, p}, &back, &made);
+    if (!made) return function;
     LLVMValueRef count = LLVMGetParam(function, 2);
     LLVMValueRef step = contiguous ? ir_k(b, element_type_size(from)) : LLVMGetParam(function, 1);
     struct ir_loop loop = ir_loop_begin(b, ir_k(b, 0), count, 1, true);

@@ -6,18 +6,25 @@
 #include "backend/cpu/matmul_kernel.h"
 
 enum pack_mode {
-    PACK_CONTIGUOUS, /* the elements of a row of the panel lie side by side */
-    PACK_GATHER,     /* they lie anywhere */
-    PACK_TRANSPOSE,  /* they lie anywhere, and k runs side by side */
+    PACK_GATHER,    /* the elements of a row of the panel lie anywhere */
+    PACK_TRANSPOSE, /* they lie anywhere, and k runs side by side */
 };
 
 /* The module's function that packs a panel of `width` columns:
  *     void pack(ptr source, ptr columns, i64 k_step, i64 count, ptr to)
- * to[k * width + j] = source[columns[j] + k * k_step] for k < count; columns (i64; not read where
- * contiguous) and k_step are in bytes; k_step is not read where transposed. count is at least 1. */
+ * to[k * width + j] = source[columns[j] + k * k_step] for k < count; columns (i64) and k_step are in
+ * bytes; k_step is not read where transposed. count is at least 1. */
 LLVMValueRef pack_panel(struct cpu_builder *b, const struct cpu_target *target, enum pack_mode mode,
                         enum element_type from, enum element_type to, int width);
 enum { PACK_PANEL_ARGUMENTS = 5 };
+
+/* The module's function that packs panels whose columns all lie side by side:
+ *     void pack(ptr source, i64 k_step, i64 count, ptr to, i64 panels, i64 panel_bytes)
+ * One row of all panels after the other, so that memory is read in long runs. count and panels are
+ * at least 1; the types are such that pack_converts_vectors. */
+LLVMValueRef pack_panels(struct cpu_builder *b, const struct cpu_target *target,
+                         enum element_type from, enum element_type to, int width);
+enum { PACK_PANELS_ARGUMENTS = 6 };
 
 /* The module's function that converts a run: void pack(ptr source, i64 step, i64 count, ptr to),
  * to[i] = source[i * step]; step in bytes, not read where `contiguous`. */
