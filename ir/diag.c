@@ -84,10 +84,6 @@ void diag_note(struct diag *diag, struct src_loc loc, const char *format, ...) {
     va_end(args);
 }
 
-static const char *opcode_text(const struct hlo_instr *instr) {
-    return opcode_name(instr->async_opcode != OPCODE_INVALID ? instr->async_opcode : instr->opcode);
-}
-
 static void note_origin(struct diag *diag, const struct hlo_instr *instr) {
     const char *op_name = instr->metadata ? instr->metadata->op_name : NULL;
     const char *file = NULL;
@@ -106,7 +102,7 @@ void diag_instr_error(struct diag *diag, const struct hlo_instr *instr, const ch
     va_start(args, format);
     char *text = format_text(format, args);
     va_end(args);
-    diag_error(diag, instr->loc, "%s (%s): %s", instr->name ? instr->name : "?", opcode_text(instr),
+    diag_error(diag, instr->loc, "%s (%s): %s", instr->name ? instr->name : "?", opcode_name(instr->opcode),
                text ? text : "out of memory");
     free(text);
     note_origin(diag, instr);

@@ -262,9 +262,6 @@ struct hlo_use {
 
 struct hlo_instr {
     enum hlo_opcode opcode;
-    /* OP-start, OP-update, OP-done of an opcode that has none of its own ("sine-start"): the
-     * instruction is an ASYNC_* one, this is the wrapped opcode, and called[0] wraps it. */
-    enum hlo_opcode async_opcode;
     const char *name; /* without %; unique in the module */
     const struct shape *shape;
     struct hlo_computation *parent;
@@ -370,7 +367,8 @@ void module_free(struct hlo_module *module); /* NULL is fine */
 struct literal *module_own_literal(struct hlo_module *module, struct literal *literal);
 /* A name not in use in the module yet: `base`, or `base.N`. Arena memory; reserved from then on. */
 const char *module_unique_name(struct hlo_module *module, const char *base);
-/* A node of the module has got this name as it is (names may repeat across computations). */
+/* A node of the module has got this name as it is (names may repeat across computations); NULL: it
+ * has none yet. */
 void module_note_name(struct hlo_module *module, const char *name);
 int module_instruction_count(const struct hlo_module *module);
 /* Orders the computations callees first, each reachable one once; unreachable ones are unlinked. */

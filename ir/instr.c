@@ -147,7 +147,6 @@ struct hlo_instr *instr_new(struct hlo_computation *computation, struct hlo_inst
  * change once made, so copies share them. */
 static void copy_payload(struct hlo_instr *to, const struct hlo_instr *from) {
     struct hlo_module *module = to->parent->module;
-    to->async_opcode = from->async_opcode;
     to->parameter = from->parameter;
     to->metadata = from->metadata;
     to->loc = from->loc;

@@ -28,7 +28,7 @@ static struct name_entry *add_name(struct hlo_module *module, const char *name, 
 }
 
 void module_note_name(struct hlo_module *module, const char *name) {
-    if (module->names) add_name(module, name, strlen(name));
+    if (module->names && name) add_name(module, name, strlen(name));
 }
 
 /* `add.3` counts on from the base `add`, so that names do not grow .1.1.1. */

@@ -154,6 +154,10 @@ uint64_t number_encode(enum element_type type, double value) {
     return encode_narrow(type, value);
 }
 
+bool number_has_nan_payloads(enum element_type type) {
+    return type == TYPE_F32 || type == TYPE_F64 || formats[type].has_inf;
+}
+
 float number_bf16_to_float(uint16_t bits) {
     return float_from((uint32_t)bits << 16);
 }

@@ -12,6 +12,9 @@ double number_decode(enum element_type type, uint64_t bits);
  * double rounding (convert from f64) round to float first. */
 uint64_t number_encode(enum element_type type, double value);
 
+/* Whether NaNs of the type differ in their mantissas, as in IEEE 754. */
+bool number_has_nan_payloads(enum element_type type);
+
 float number_bf16_to_float(uint16_t bits);
 uint16_t number_float_to_bf16(float value); /* nearest even, subnormals kept, NaN quiet + sign */
 float number_f16_to_float(uint16_t bits);

@@ -103,6 +103,40 @@ void parse_start_module(struct parse_context *context, struct span name) {
     context->module->name = arena_strndup(context->module->arena, text, length);
 }
 
+void parse_leave_unnamed(struct parse_context *context, struct hlo_instr *instr) {
+    context->unnamed_instrs =
+        arena_grow(context->module->arena, context->unnamed_instrs, &context->instr_capacity,
+                   context->nunnamed_instrs + 1, sizeof(struct hlo_instr *));
+    context->unnamed_instrs[context->nunnamed_instrs++] = instr;
+}
+
+struct hlo_computation *parse_new_computation(struct parse_context *context, const char *base) {
+    context->unnamed_computations = arena_grow(
+        context->module->arena, context->unnamed_computations, &context->computation_capacity,
+        context->nunnamed_computations + 1, sizeof(struct hlo_computation *));
+    struct hlo_computation *computation = computation_new(context->module, base, false);
+    context->unnamed_computations[context->nunnamed_computations++] = computation;
+    return computation;
+}
+
+/* Names in use are taken from the nodes, so those to be named have none for that moment. */
+static void name_unnamed(struct parse_context *context) {
+    const char **bases =
+        arena_array(context->module->arena, (size_t)context->nunnamed_computations, sizeof *bases);
+    for (int i = 0; i < context->nunnamed_instrs; i++)
+        context->unnamed_instrs[i]->name = NULL;
+    for (int i = 0; i < context->nunnamed_computations; i++) {
+        bases[i] = context->unnamed_computations[i]->name;
+        context->unnamed_computations[i]->name = NULL;
+    }
+    for (int i = 0; i < context->nunnamed_computations; i++)
+        context->unnamed_computations[i]->name = module_unique_name(context->module, bases[i]);
+    for (int i = 0; i < context->nunnamed_instrs; i++) {
+        struct hlo_instr *instr = context->unnamed_instrs[i];
+        instr->name = module_unique_name(context->module, opcode_name(instr->opcode));
+    }
+}
+
 void parse_begin_computation(struct parse_context *context, struct span name, bool entry,
                              bool named) {
     size_t length;
@@ -116,31 +150,37 @@ void parse_begin_computation(struct parse_context *context, struct span name, bo
     struct name_scope *scope = calloc(1, sizeof *scope);
     if (!scope) abort();
     scope->outer = context->scope;
+    scope->named = named;
     context->scope = scope;
     if (++context->depth > PARSE_MAX_DEPTH)
         parse_error(context, name, "computations are nested too deeply");
-    scope->computation = computation_new(context->module,
-                                         named   ? copy
-                                         : entry ? "main"
-                                                 : "inline",
-                                         !named);
+    scope->computation = named ? computation_new(context->module, copy, false)
+                               : parse_new_computation(context, entry ? "main" : "inline");
     context->computation = scope->computation;
     context->computation->loc = parse_loc(context, name.begin);
     if (entry && !context->entry) context->entry = context->computation;
 }
 
-/* An inline computation was begun after its caller; the list wants callees first. */
-static void move_before(struct hlo_computation *computation, struct hlo_computation *caller) {
-    struct hlo_module *module = computation->module;
+/* The list wants callees first: in the order in which they end, before the one that holds all. */
+void parse_place_callee(struct parse_context *context, struct hlo_computation *computation) {
+    const struct name_scope *top = context->scope;
+    while (top->outer)
+        top = top->outer;
+    struct hlo_computation *caller = top->computation;
     computation_unlink(computation);
     computation->prev = caller->prev;
     computation->next = caller;
     if (caller->prev)
         caller->prev->next = computation;
     else
-        module->first = computation;
+        context->module->first = computation;
     caller->prev = computation;
-    module->ncomputations++;
+    context->module->ncomputations++;
+}
+
+void parse_set_result(struct parse_context *context, const struct shape *shape, struct span where) {
+    context->scope->result = shape;
+    context->scope->result_where = where;
 }
 
 static void set_thread(struct parse_context *context, struct hlo_computation *computation,
@@ -153,6 +193,36 @@ static void set_thread(struct parse_context *context, struct hlo_computation *co
     else
         parse_error(context, attr->name, "unknown attribute '%.*s' of a computation", (int)length,
                     name);
+}
+
+/* The result that was announced, and parameters numbered from 0 on, each once. */
+static void check_signature(struct parse_context *context, const struct name_scope *scope) {
+    struct hlo_computation *computation = scope->computation;
+    const struct shape *root = computation->root->shape, *result = scope->result;
+    struct arena *arena = context->module->arena;
+    if (result && root && !shape_compatible(result, root) && !shape_is_dynamic(result) &&
+        !shape_is_dynamic(root))
+        parse_error(context, scope->result_where, "the signature gives %s, the root is %s",
+                    shape_to_string(arena, result, false), shape_to_string(arena, root, false));
+    if (computation_index_parameters(computation)) return;
+    FOR_EACH_INSTR(instr, computation) {
+        int64_t number = instr->parameter;
+        if (instr->opcode != OP_PARAMETER) continue;
+        bool outside = number < 0 || number >= computation->nparameters;
+        if (!outside && computation->parameters[number] == instr) continue;
+        context->bad = true;
+        if (number < 0)
+            diag_error(context->diag, instr->loc, "parameter number %lld is below zero",
+                       (long long)number);
+        else if (outside)
+            diag_error(context->diag, instr->loc,
+                       "parameter number %lld leaves a gap: computation '%s' has %d parameters",
+                       (long long)number, computation->name, computation->nparameters);
+        else
+            diag_error(context->diag, instr->loc, "parameter number %lld is that of '%s' too",
+                       (long long)number, computation->parameters[number]->name);
+        return;
+    }
 }
 
 void parse_end_computation(struct parse_context *context, struct pending *attrs) {
@@ -169,14 +239,10 @@ void parse_end_computation(struct parse_context *context, struct pending *attrs)
     for (int i = 0; attrs && i < attrs->nattrs; i++)
         set_thread(context, computation, &attrs->attrs[i]);
     if (attrs) parse_free_pending(context, attrs);
-    if (!context->bad && !computation_index_parameters(computation)) {
-        diag_error(context->diag, computation->loc,
-                   "parameter numbers of computation '%s' repeat or leave gaps", computation->name);
-        context->bad = true;
-    }
+    if (!context->bad) check_signature(context, scope);
     if (scope->outer)
-        move_before(computation, scope->outer->computation);
-    else
+        parse_place_callee(context, computation);
+    else if (scope->named)
         name_table_add(&context->computations, computation->name, strlen(computation->name))
             ->value = computation;
     context->depth--;
@@ -294,6 +360,7 @@ static bool finish_module(struct parse_context *context) {
         return false;
     }
     module->entry = context->entry ? context->entry : module->last;
+    name_unnamed(context);
     return true;
 }
 

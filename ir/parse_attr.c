@@ -352,8 +352,7 @@ static int64_t read_enum(struct reader *reader, const struct hlo_instr *instr, e
     bool quoted = reader_eat(reader, '"') || reader_eat(reader, '\'');
     size_t length;
     const char *word = reader_word(reader, &length);
-    enum hlo_opcode opcode = instr->async_opcode ? instr->async_opcode : instr->opcode;
-    int value = enum_word_from_name(opcode, key, word, length);
+    int value = enum_word_from_name(instr->opcode, key, word, length);
     if (value < 0) {
         reader->p = word;
         reader_fail(reader, "unknown value '%.*s' of %s", (int)length, word, attr_name(key));
@@ -370,7 +369,58 @@ static void read_backend_config(struct reader *reader, struct hlo_attr *attr, st
     if (!attr->quoted) reader->p = reader->end;
 }
 
+/* {mode=highest}, or {tolerance={rtol=0.5, atol=1, ulps=2}}: kept as text. */
+static void check_accuracy(struct reader *reader) {
+    static const char *const modes[] = {"default", "highest"};
+    static const char *const bounds[] = {"rtol=", "atol=", "ulps="};
+    bool known = false;
+    reader_expect(reader, '{');
+    if (reader_eat_text(reader, "mode=")) {
+        for (int i = 0; i < 2 && !known; i++)
+            known = reader_eat_text(reader, modes[i]);
+        if (!known) reader_fail(reader, "unknown mode of result_accuracy");
+    } else if (reader_eat_text(reader, "tolerance=")) {
+        reader_expect(reader, '{');
+        while (!reader->failed && !reader_eat(reader, '}')) {
+            known = false;
+            for (int i = 0; i < 3 && !known; i++)
+                known = reader_eat_text(reader, bounds[i]);
+            if (known)
+                read_float(reader);
+            else
+                reader_fail(reader, "unknown bound of result_accuracy");
+            reader_eat(reader, ',');
+        }
+    } else {
+        reader_fail(reader, "expected mode= or tolerance= here");
+    }
+    reader_expect(reader, '}');
+}
+
+/* One shape an operand, each that operand's but for the layout. */
+static void check_constraints(struct reader *reader, const struct hlo_instr *instr,
+                              const struct shape_list *shapes, const char *begin) {
+    if (reader->failed) return;
+    reader->p = begin;
+    if (shapes->count != instr->noperands) {
+        reader_fail(reader, "%d operand layout constraints for %d operands", shapes->count,
+                    instr->noperands);
+        return;
+    }
+    for (int i = 0; i < shapes->count; i++) {
+        const struct shape *shape = instr->operands[i] ? instr->operands[i]->shape : NULL;
+        if (shape && shapes->v[i] && !shape_compatible(shape, shapes->v[i]))
+            reader_fail(reader, "the layout constraint of operand %d is of another shape", i);
+    }
+    reader->p = reader->end;
+}
+
 static void read_raw(struct reader *reader, struct hlo_attr *attr, struct span value) {
+    if (attr->key == ATTR_RESULT_ACCURACY) {
+        struct reader checked = *reader;
+        check_accuracy(&checked);
+        reader->failed = checked.failed;
+    }
     attr->text = text_of(reader->context, value);
     reader->p = reader->end;
 }
@@ -427,7 +477,13 @@ void parse_attr_into(struct parse_context *context, struct hlo_instr *instr, enu
     case ATTR_KIND_ENUM: attr.i = read_enum(&reader, instr, key); break;
     case ATTR_KIND_STRING: attr.text = reader_string(&reader); break;
     case ATTR_KIND_INTS: read_ints_or_one(&reader, &attr); break;
-    case ATTR_KIND_BOOLS: attr.ints = read_bools(&reader); break;
+    case ATTR_KIND_BOOLS:
+        attr.ints = read_bools(&reader);
+        if (key == ATTR_PARAMETER_REPLICATION && instr->shape && !reader.failed &&
+            attr.ints->count != instr->shape->nleaves)
+            reader_fail(&reader, "%d words for the %d arrays of the parameter", attr.ints->count,
+                        instr->shape->nleaves);
+        break;
     case ATTR_KIND_INT_LISTS: {
         struct int_lists lists = reader_int_lists(&reader);
         attr.int_lists = arena_copy(context->module->arena, &lists, sizeof lists);
@@ -441,7 +497,11 @@ void parse_attr_into(struct parse_context *context, struct hlo_instr *instr, enu
     case ATTR_KIND_REPLICA_GROUPS: attr.groups = parse_replica_groups(&reader, raw->value); break;
     case ATTR_KIND_SHARDING: attr.sharding = parse_sharding(&reader, 0); break;
     case ATTR_KIND_SHAPE: attr.shape = read_shape(&reader); break;
-    case ATTR_KIND_SHAPES: attr.shapes = read_shapes(&reader); break;
+    case ATTR_KIND_SHAPES:
+        attr.shapes = read_shapes(&reader);
+        if (key == ATTR_OPERAND_LAYOUT_CONSTRAINTS)
+            check_constraints(&reader, instr, attr.shapes, context->source + raw->value.begin);
+        break;
     case ATTR_KIND_ALIASING: attr.aliases = read_aliases(&reader); break;
     case ATTR_KIND_LITERAL:
         attr.literal = read_literal(&reader, instr);

@@ -128,11 +128,13 @@ static struct hlo_instr *undeclared(struct parse_context *context, const struct 
     int64_t number = 0;
     for (const struct hlo_instr *instr = computation->last; instr && !number; instr = instr->prev)
         if (instr->opcode == OP_PARAMETER) number = instr->parameter + 1;
-    struct hlo_instr *instr = instr_new_raw(computation, OP_PARAMETER, operand->shape,
-                                            arena_strndup(context->module->arena, text, length), 0);
+    const char *name =
+        length ? arena_strndup(context->module->arena, text, length) : opcode_name(OP_PARAMETER);
+    struct hlo_instr *instr = instr_new_raw(computation, OP_PARAMETER, operand->shape, name, 0);
     instr->parameter = number;
     instr->loc = parse_loc(context, operand->where.begin);
-    parse_bind(context, instr, &(struct pending){.has_name = true});
+    if (!length) parse_leave_unnamed(context, instr);
+    parse_bind(context, instr, &(struct pending){.has_name = length > 0});
     return instr;
 }
 
@@ -142,8 +144,11 @@ static void find_operand(struct parse_context *context, struct operand *operand)
     size_t length;
     const char *text = parse_bare_name(context, operand->where, &length);
     struct hlo_instr *instr = parse_find_instr(context, text, length);
-    if (!instr && context->single && shape) instr = undeclared(context, operand);
-    if (!instr)
+    if (!instr && context->single && !context->scope->outer && shape)
+        instr = undeclared(context, operand);
+    if (!instr && !length)
+        parse_error(context, operand->where, "an operand needs a name");
+    else if (!instr)
         parse_error(context, operand->where, "'%.*s' is not defined before its use here",
                     (int)length, text);
     else if (shape && instr->shape && !shape_compatible(shape, instr->shape))
@@ -151,25 +156,6 @@ static void find_operand(struct parse_context *context, struct operand *operand)
                     instr->name, shape_to_string(context->module->arena, instr->shape, false),
                     shape_to_string(context->module->arena, shape, false));
     operand->instr = instr;
-}
-
-/* The opcode's number; for `sine-start` and the like, ASYNC_START and *wrapped. */
-static enum hlo_opcode read_opcode(const char *text, size_t length, enum hlo_opcode *wrapped) {
-    static const struct {
-        const char *suffix;
-        enum hlo_opcode opcode;
-    } async[] = {
-        {"-start", OP_ASYNC_START}, {"-update", OP_ASYNC_UPDATE}, {"-done", OP_ASYNC_DONE}};
-    *wrapped = OPCODE_INVALID;
-    enum hlo_opcode opcode = opcode_from_name(text, length);
-    for (int i = 0; opcode == OPCODE_INVALID && i < 3; i++) {
-        size_t suffix = strlen(async[i].suffix);
-        if (length <= suffix || memcmp(text + length - suffix, async[i].suffix, suffix) != 0)
-            continue;
-        *wrapped = opcode_from_name(text, length - suffix);
-        if (*wrapped != OPCODE_INVALID) return async[i].opcode;
-    }
-    return opcode;
 }
 
 #define ROLES(X)                                                                                   \
@@ -223,6 +209,18 @@ static int role_place(unsigned flags, enum call_role role) {
     }
 }
 
+/* A condition of pred[] chooses of two named branches, an index of a list. */
+static bool suits_index(struct parse_context *context, const struct hlo_instr *instr,
+                        const struct raw_call *call) {
+    bool named = call->role == ROLE_TRUE || call->role == ROLE_FALSE;
+    const struct hlo_instr *index = instr->noperands ? instr->operands[0] : NULL;
+    if (!index || !index->shape || instr->opcode != OP_CONDITIONAL) return true;
+    if (index->shape->type != (named ? TYPE_S32 : TYPE_PRED)) return true;
+    parse_error(context, call->where, "%s for a condition of type %s", parse_role_word(call->role),
+                element_type_name(index->shape->type));
+    return false;
+}
+
 static void set_called(struct parse_context *context, struct hlo_instr *instr,
                        const struct pending *pending) {
     int count = 0;
@@ -239,6 +237,7 @@ static void set_called(struct parse_context *context, struct hlo_instr *instr,
                         parse_role_word(call->role));
             return;
         }
+        if (!suits_index(context, instr, call)) return;
         for (int k = 0; k < call->count; k++) {
             if (place + k >= count || called[place + k] || !call->computations[k]) {
                 if (!context->bad)
@@ -252,33 +251,40 @@ static void set_called(struct parse_context *context, struct hlo_instr *instr,
     instr_set_called(instr, count, called);
 }
 
+static void keep_unknown(struct parse_context *context, struct hlo_instr *instr,
+                         const struct raw_attr *raw) {
+    const char *source = context->source, *name = source + raw->name.begin;
+    size_t length = raw->name.end - raw->name.begin;
+    struct arena *arena = context->module->arena;
+    diag_warning(context->diag, parse_loc(context, raw->name.begin),
+                 "unknown attribute '%.*s' is kept but means nothing", (int)length, name);
+    instr_set_attr(instr,
+                   &(struct hlo_attr){.key = ATTR_UNKNOWN,
+                                      .name = arena_strndup(arena, name, length),
+                                      .text = arena_strndup(arena, source + raw->value.begin,
+                                                            raw->value.end - raw->value.begin)});
+}
+
+/* An operation's own attributes go to `wrapped`: the instruction itself, or what it wraps. */
 static void set_attrs(struct parse_context *context, struct hlo_instr *instr,
-                      const struct pending *pending) {
-    /* `sine-start` takes what sine takes. */
-    enum hlo_opcode wrapped = instr->async_opcode ? instr->async_opcode : instr->opcode;
+                      struct hlo_instr *wrapped, const struct pending *pending) {
     for (int i = 0; i < pending->nattrs; i++) {
         const struct raw_attr *raw = &pending->attrs[i];
         const char *name = context->source + raw->name.begin;
         size_t length = raw->name.end - raw->name.begin;
         enum attr_key key = attr_from_name(name, length);
         if (key == ATTR_NONE) {
-            diag_warning(context->diag, parse_loc(context, raw->name.begin),
-                         "unknown attribute '%.*s' is kept but means nothing", (int)length, name);
-            struct arena *arena = context->module->arena;
-            instr_set_attr(instr, &(struct hlo_attr){.key = ATTR_UNKNOWN,
-                                                     .name = arena_strndup(arena, name, length),
-                                                     .text = arena_strndup(
-                                                         arena, context->source + raw->value.begin,
-                                                         raw->value.end - raw->value.begin)});
+            keep_unknown(context, instr, raw);
             continue;
         }
-        if (!opcode_takes_attr(instr->opcode, key) && !opcode_takes_attr(wrapped, key))
+        struct hlo_instr *holder = opcode_takes_attr(instr->opcode, key) ? instr : wrapped;
+        if (!opcode_takes_attr(holder->opcode, key))
             parse_error(context, raw->name, "%s takes no attribute '%.*s'",
-                        opcode_name(instr->opcode), (int)length, name);
-        else if (instr_attr(instr, key))
+                        opcode_name(holder->opcode), (int)length, name);
+        else if (instr_attr(holder, key))
             parse_error(context, raw->name, "attribute '%.*s' given twice", (int)length, name);
         else
-            parse_attr_into(context, instr, key, raw);
+            parse_attr_into(context, holder, key, raw);
     }
 }
 
@@ -308,7 +314,7 @@ static bool is_keyword(const char *text, size_t length) {
 
 static const char *new_name(struct parse_context *context, const struct pending *pending,
                             enum hlo_opcode opcode) {
-    if (!pending->has_name) return module_unique_name(context->module, opcode_name(opcode));
+    if (!pending->has_name) return opcode_name(opcode);
     size_t length;
     const char *text = parse_bare_name(context, pending->name, &length);
     bool bare = text == context->source + pending->name.begin;
@@ -322,7 +328,7 @@ static const char *new_name(struct parse_context *context, const struct pending 
 struct hlo_instr *parse_finish_instr(struct parse_context *context, struct pending *pending) {
     const char *text = context->source + pending->opcode.begin;
     size_t length = pending->opcode.end - pending->opcode.begin;
-    enum hlo_opcode wrapped, opcode = read_opcode(text, length, &wrapped);
+    enum hlo_opcode async, opcode = parse_opcode(text, length, &async);
     if (opcode == OPCODE_INVALID) {
         parse_error(context, pending->opcode, "unknown opcode '%.*s'", (int)length, text);
         /* The name stays known, so that its uses are no errors of their own. */
@@ -333,17 +339,19 @@ struct hlo_instr *parse_finish_instr(struct parse_context *context, struct pendi
     const char *name = new_name(context, pending, opcode);
     struct hlo_instr *instr =
         instr_new_raw(context->computation, opcode, pending->shape, name, pending->noperands);
-    instr->async_opcode = wrapped;
     instr->loc =
         parse_loc(context, pending->has_name ? pending->name.begin : pending->opcode.begin);
+    if (!pending->has_name) parse_leave_unnamed(context, instr);
     parse_bind(context, instr, pending);
     bool bad = context->bad;
     for (int i = 0; i < pending->noperands; i++)
         if (pending->operands[i].instr) instr_set_operand(instr, i, pending->operands[i].instr);
     set_contents(context, instr, pending);
-    set_called(context, instr, pending);
-    set_attrs(context, instr, pending);
-    instr->metadata = pending->metadata;
+    struct hlo_instr *wrapped = parse_wrapped(context, instr, async, pending->opcode);
+    set_called(context, wrapped, pending);
+    set_attrs(context, instr, wrapped, pending);
+    instr->metadata = wrapped->metadata = pending->metadata;
+    parse_check_thread(context, instr);
     if (!instr->shape && !bad && !context->bad) {
         instr->shape = instr_infer_shape(instr, context->diag);
         if (!instr->shape) context->bad = true;

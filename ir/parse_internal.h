@@ -83,6 +83,9 @@ enum call_role parse_role(const char *word, size_t length); /* ROLE_NONE: no suc
 struct name_scope {
     struct name_scope *outer; /* of the computation that holds this one in place */
     struct hlo_computation *computation;
+    bool named;
+    const struct shape *result; /* of its signature, or NULL */
+    struct span result_where;
     struct name_table instrs;
 };
 
@@ -113,6 +116,10 @@ struct parse_context {
     struct name_scope *scope;
     struct name_table computations;
     struct pending *free_pending;
+    /* What the text gives no name gets one when all names are known. */
+    struct hlo_instr **unnamed_instrs;
+    struct hlo_computation **unnamed_computations;
+    int nunnamed_instrs, nunnamed_computations, instr_capacity, computation_capacity;
     /* The line that was asked for last: its number and its bytes. */
     uint32_t line;
     struct span line_bytes;
@@ -219,12 +226,27 @@ struct hlo_instr *parse_find_instr(struct parse_context *context, const char *na
 
 void parse_begin_computation(struct parse_context *context, struct span name, bool entry,
                              bool named);
+/* The result that the signature gives. */
+void parse_set_result(struct parse_context *context, const struct shape *shape, struct span where);
 /* With the attributes behind it, or NULL. */
 void parse_end_computation(struct parse_context *context, struct pending *attrs);
+/* An empty one that the text gives no name but this kind of name. */
+struct hlo_computation *parse_new_computation(struct parse_context *context, const char *base);
+/* Puts one that the current computation calls before whatever stands at the top. */
+void parse_place_callee(struct parse_context *context, struct hlo_computation *computation);
+void parse_leave_unnamed(struct parse_context *context, struct hlo_instr *instr);
 struct hlo_computation *parse_find_computation(struct parse_context *context, struct span name);
 /* Makes the instruction known under its name, and the root where marked so. */
 void parse_bind(struct parse_context *context, struct hlo_instr *instr,
                 const struct pending *pending);
+/* The opcode of the word; of `sine-start` and the like ASYNC_START, and *wrapped is the sine's. */
+enum hlo_opcode parse_opcode(const char *text, size_t length, enum hlo_opcode *wrapped);
+/* The instruction that attributes and calls belong to: the one that `instr` starts (made here where
+ * `wrapped` is an opcode), or `instr` itself. */
+struct hlo_instr *parse_wrapped(struct parse_context *context, struct hlo_instr *instr,
+                                enum hlo_opcode wrapped, struct span where);
+/* An update or done runs on the thread of its start. */
+void parse_check_thread(struct parse_context *context, const struct hlo_instr *instr);
 struct pending *parse_new_pending(struct parse_context *context, struct span opcode);
 void parse_free_pending(struct parse_context *context, struct pending *pending);
 /* The operands from `at`, behind the '(', to behind the ')', where all are names, as in most lists,

@@ -43,10 +43,10 @@ static void put_nan(struct literal_reader *r, bool negative, int part) {
             digits[length++] = *r->reader.p++;
         digits[length] = '\0';
         char *stop;
-        payload = strtoull(digits, &stop, 0);
+        payload = strtoull(digits, &stop, 16);
         given = true;
-        if (*stop || stop == digits || payload == 0 ||
-            (info->mantissa_bits < 64 && payload >> info->mantissa_bits)) {
+        if (*stop || strncmp(digits, "0x", 2) != 0 || payload == 0 ||
+            !number_has_nan_payloads(type) || payload >> info->mantissa_bits) {
             reader_fail(&r->reader, "'%s' is no payload of a NaN of %s", digits, info->name);
             return;
         }
@@ -277,7 +277,9 @@ static void put_int(struct literal_reader *r) {
         return;
     }
     uint64_t largest = type == TYPE_PRED ? 1 : (uint64_t)number_int_max(type);
-    if (negative) largest = element_type_is_signed(type) ? largest + 1 : 0;
+    /* XLA reads a negative u64 as the bits of an s64. */
+    if (negative)
+        largest = element_type_is_signed(type) ? largest + 1 : type == TYPE_U64 ? 1ull << 63 : 0;
     if (over || value > largest) {
         reader_fail(&r->reader, "the number is out of the range of %s", element_type_name(type));
         return;
@@ -376,7 +378,9 @@ static struct literal *read_literal(struct reader *reader, const struct shape *s
     }
     struct literal_reader r = {.reader = *reader, .literal = literal_new(shape)};
     if (!r.literal) abort();
-    read_dim(&r, 0);
+    /* Braces may be left out around a single element. */
+    bool bare = shape->count == 1 && !reader_peek(reader, '{');
+    read_dim(&r, bare ? shape->rank : 0);
     *reader = r.reader;
     if (!reader->failed) return r.literal;
     literal_unref(r.literal);

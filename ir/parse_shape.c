@@ -12,6 +12,26 @@ static const char *inside_parentheses(struct reader *reader) {
     return text;
 }
 
+/* How each dimension is stored, `D,C+~`: dense, compressed, singleton or loosely compressed, then
+ * + where indices repeat and ~ where they are in no order. */
+static const char *read_dim_types(struct reader *reader, bool *sparse) {
+    const char *start = reader->p;
+    do {
+        char kind = reader->p < reader->end ? *reader->p : ' ';
+        if (kind != 'D' && kind != 'C' && kind != 'S' && kind != 'H') {
+            reader_fail(reader, "expected D, C, S or H for a dimension here");
+            return NULL;
+        }
+        *sparse |= kind != 'D';
+        reader->p++;
+        while (reader_eat(reader, '+') || reader_eat(reader, '~')) {
+        }
+    } while (reader_eat(reader, ','));
+    size_t length = (size_t)(reader->p - start);
+    reader_expect(reader, ')');
+    return parse_keep_text(reader->context, start, length);
+}
+
 static enum element_type type_inside(struct reader *reader) {
     size_t length;
     const char *word = reader_word(reader, &length);
@@ -70,13 +90,14 @@ static int64_t int_inside(struct reader *reader) {
 
 /* What stands behind the colon of a layout. */
 static void read_layout_rest(struct reader *reader, struct layout *layout) {
+    bool sparse = false;
     while (!reader->failed && !reader_peek(reader, '}')) {
         if (reader_eat(reader, 'T'))
             read_tiles(reader, layout);
         else if (reader_eat_text(reader, "SC"))
             read_splits(reader, layout);
         else if (reader_eat_text(reader, "D("))
-            layout->dim_types = inside_parentheses(reader);
+            layout->dim_types = read_dim_types(reader, &sparse);
         else if (reader_eat_text(reader, "L("))
             layout->tail_padding = int_inside(reader);
         else if (reader_eat_text(reader, "#("))
@@ -89,6 +110,8 @@ static void read_layout_rest(struct reader *reader, struct layout *layout) {
             layout->memory_space = int_inside(reader);
         else if (reader_eat_text(reader, "M("))
             layout->dynamic_metadata_prefix = int_inside(reader);
+        else if (!sparse && reader_peek(reader, 'P'))
+            reader_fail(reader, "a physical shape, but no dimension is sparse");
         else if (reader_eat_text(reader, "P("))
             layout->physical = inside_parentheses(reader);
         else

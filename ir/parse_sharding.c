@@ -155,6 +155,7 @@ static void skip_named(struct reader *reader, const char *start) {
 }
 
 static void read_words(struct reader *reader, struct sharding *sharding, const char *start) {
+    bool has_device = false;
     while (!reader->failed && !reader_peek(reader, '}')) {
         if (reader_eat_text(reader, "replicated"))
             sharding->kind = SHARDING_REPLICATED;
@@ -164,10 +165,13 @@ static void read_words(struct reader *reader, struct sharding *sharding, const c
             sharding->kind = SHARDING_UNKNOWN;
         else if (reader_eat_text(reader, "unreduced"))
             sharding->kind = SHARDING_UNREDUCED;
-        else if (reader_eat_text(reader, "maximal"))
+        else if (reader_eat_text(reader, "maximal_mesh[")) {
+            sharding->kind = SHARDING_NAMED;
+            skip_named(reader, start);
+        } else if (reader_eat_text(reader, "maximal"))
             sharding->kind = SHARDING_MAXIMAL;
         else if (reader_eat_text(reader, "device=")) {
-            sharding->kind = SHARDING_MAXIMAL;
+            has_device = true;
             sharding->device = reader_int(reader);
         } else if (reader_eat_text(reader, "devices="))
             read_devices(reader, sharding);
@@ -190,6 +194,9 @@ static void read_words(struct reader *reader, struct sharding *sharding, const c
         }
         reader_eat(reader, ',');
     }
+    if (has_device != (sharding->kind == SHARDING_MAXIMAL))
+        reader_fail(reader, has_device ? "a device, but the sharding is not maximal"
+                                       : "a maximal sharding needs its device");
 }
 
 const struct sharding *parse_sharding(struct reader *reader, int depth) {

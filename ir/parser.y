@@ -23,6 +23,7 @@
     struct pending *pending;
     struct operand operand;
     struct shape_items *items;
+    struct hlo_computation *computation;
 }
 
 %code {
@@ -53,6 +54,12 @@ static void add_computation(struct parse_context *context, struct raw_call *call
         memcpy(grown, call->computations, (size_t)call->count * sizeof *grown);
     grown[call->count++] = computation;
     call->computations = grown;
+}
+
+static void set_metadata(struct parse_context *context, struct pending *pending,
+                         const struct hlo_metadata *metadata, struct span where) {
+    if (pending->metadata) parse_error(context, where, "attribute 'metadata' given twice");
+    pending->metadata = metadata;
 }
 
 static void add_shape(struct parse_context *context, struct shape_items *items,
@@ -94,7 +101,8 @@ static const struct shape *finish_tuple(struct parse_context *context, enum elem
 %type <head> head
 %type <pending> operands operands_opt operation typed_operation whole nested computation_attrs
 %type <operand> operand
-%type <call> called names names_opt
+%type <call> called names names_opt inlines
+%type <computation> inline
 %expect 0
 
 %%
@@ -141,7 +149,9 @@ computation_attrs: %empty { $$ = parse_new_pending(context, @$); }
     | computation_attrs ATTR { parse_add_attr(context, $1, $2); $$ = $1; }
     ;
 
-signature_opt: %empty | '(' signature_items_opt ')' ARROW shape ;
+signature_opt: %empty
+    | '(' signature_items_opt ')' ARROW shape { parse_set_result(context, $5, @5); }
+    ;
 signature_items_opt: %empty | signature_items | signature_items ',' ;
 signature_items: signature_item | signature_items ',' signature_item ;
 signature_item: signature_name colon_opt shape ;
@@ -208,19 +218,20 @@ operand: NAME { $$ = (struct operand){NULL, $1, NULL}; }
     | NAME ':' { $$ = (struct operand){NULL, $1, NULL}; }
     | TYPED { $$ = (struct operand){NULL, $1.name, $1.shape}; }
     | TYPED ':' { $$ = (struct operand){NULL, $1.name, $1.shape}; }
+    | shape { $$ = (struct operand){NULL, {@1.end, @1.end}, $1}; }
     | shape NAME colon_opt { $$ = (struct operand){NULL, $2, $1}; }
     | nested { $$ = (struct operand){parse_finish_instr(context, $1), @1, NULL}; }
     ;
 
 nested: typed_operation
     | nested ATTR { $$ = $1; parse_add_attr(context, $$, $2); }
-    | nested METADATA { $$ = $1; $$->metadata = $2; }
+    | nested METADATA { $$ = $1; set_metadata(context, $$, $2, @2); }
     | nested called { $$ = $1; parse_add_call(context, $$, $2); }
     ;
 
 whole: typed_operation
     | whole ATTR { $$ = $1; parse_add_attr(context, $$, $2); }
-    | whole METADATA { $$ = $1; $$->metadata = $2; }
+    | whole METADATA { $$ = $1; set_metadata(context, $$, $2, @2); }
     | whole called { $$ = $1; parse_add_call(context, $$, $2); }
     | whole ','
     ;
@@ -234,12 +245,30 @@ called: CALLED NAME {
         $$.count = $3.count;
         $$.computations = $3.computations;
     }
-    | CALLED_INLINE '{' { parse_begin_computation(context, $1.where, false, false); }
-          instrs '}' {
-        struct hlo_computation *inner = context->computation;
-        parse_end_computation(context, NULL);
+    | CALLED_LIST '{' inlines '}' {
         $$ = $1;
-        add_computation(context, &$$, inner);
+        $$.count = $3.count;
+        $$.computations = $3.computations;
+    }
+    | CALLED_INLINE inline {
+        $$ = $1;
+        add_computation(context, &$$, $2);
+    }
+    ;
+
+inline: '{' { parse_begin_computation(context, @1, false, false); } instrs '}' {
+        $$ = context->computation;
+        parse_end_computation(context, NULL);
+    }
+    ;
+
+inlines: inline {
+        $$ = (struct raw_call){.count = 0};
+        add_computation(context, &$$, $1);
+    }
+    | inlines ',' inline {
+        $$ = $1;
+        add_computation(context, &$$, $3);
     }
     ;
 

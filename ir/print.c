@@ -69,7 +69,7 @@ static void print_calls(FILE *out, const struct hlo_instr *instr,
     unsigned flags = opcode_info(instr->opcode)->flags;
     struct hlo_computation **called = instr->called;
 
-    if (!instr->ncalled || instr->async_opcode) return;
+    if (!instr->ncalled) return;
     if (flags & OP_FLAG_CALLS_WHILE && instr->ncalled == 2) {
         print_called(out, "condition", called[0], options);
         print_called(out, "body", called[1], options);
@@ -88,17 +88,6 @@ static void print_calls(FILE *out, const struct hlo_instr *instr,
     } else {
         print_called(out, "to_apply", called[0], options);
     }
-}
-
-static void print_opcode(FILE *out, const struct hlo_instr *instr) {
-    if (!instr->async_opcode) {
-        fputs(opcode_name(instr->opcode), out);
-        return;
-    }
-    fprintf(out, "%s%s", opcode_name(instr->async_opcode),
-            instr->opcode == OP_ASYNC_START    ? "-start"
-            : instr->opcode == OP_ASYNC_UPDATE ? "-update"
-                                               : "-done");
 }
 
 static void print_operands(FILE *out, const struct hlo_instr *instr,
@@ -130,19 +119,6 @@ static void print_control(FILE *out, const struct hlo_instr *instr,
     putc_unlocked('}', out);
 }
 
-/* "sine-start" carries the attributes and calls of the instruction that it wraps. */
-static void print_wrapped(FILE *out, const struct hlo_instr *instr,
-                          const struct print_options *options) {
-    const struct hlo_instr *root;
-
-    if (!instr->async_opcode || instr->opcode != OP_ASYNC_START || !instr->ncalled) return;
-    root = instr->called[0]->root;
-    if (!root) return;
-    print_calls(out, root, options);
-    for (int i = 0; i < root->nattrs; i++)
-        if (!instr_attr(instr, root->attrs[i].key)) print_attr(out, &root->attrs[i], options);
-}
-
 void instr_print(FILE *out, const struct hlo_instr *instr, const struct print_options *options) {
     print_name(out, instr->name, options);
     fputs(" = ", out);
@@ -150,11 +126,10 @@ void instr_print(FILE *out, const struct hlo_instr *instr, const struct print_op
         shape_print(out, instr->shape, options->layouts);
         putc_unlocked(' ', out);
     }
-    print_opcode(out, instr);
+    fputs(opcode_name(instr->opcode), out);
     putc_unlocked('(', out);
     print_operands(out, instr, options);
     putc_unlocked(')', out);
-    print_wrapped(out, instr, options);
     /* XLA's order: the operation's own attributes, what it calls, then those that any may have. */
     for (int i = 0; i < instr->nattrs; i++)
         if (instr->attrs[i].key < ATTR_SHARDING) print_attr(out, &instr->attrs[i], options);

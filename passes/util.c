@@ -30,7 +30,7 @@ void mark_side_effects(struct hlo_module *module) {
 
 /* Attributes may stand in any order; names and metadata do not count. */
 bool instr_same_but_operands(const struct hlo_instr *a, const struct hlo_instr *b) {
-    if (a->opcode != b->opcode || a->async_opcode != b->async_opcode || a->shape != b->shape ||
+    if (a->opcode != b->opcode || a->shape != b->shape ||
         a->noperands != b->noperands || a->ncalled != b->ncalled || a->nattrs != b->nattrs)
         return false;
     for (int i = 0; i < a->ncalled; i++)
