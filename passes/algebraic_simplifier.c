@@ -220,9 +220,8 @@ static struct hlo_instr *convert_back(struct pass_context *context, struct hlo_i
     struct hlo_instr *x = operand->operands[0];
     if (!holds_exactly(operand->shape->type, x->shape->type)) return NULL;
     MAY_REWRITE(context);
-    return x->shape->type == instr->shape->type
-               ? x
-               : rewrite_unary(instr, OP_CONVERT, instr->shape, x);
+    return x->shape->type == instr->shape->type ? x
+                                                : rewrite_unary(instr, OP_CONVERT, instr->shape, x);
 }
 
 /* What changes nothing. */
