@@ -83,6 +83,15 @@ void literal_fill_random(struct literal *literal, uint64_t seed, uint64_t stream
     }
 }
 
+bool module_has_elided(const struct hlo_module *module) {
+    FOR_EACH_COMPUTATION(c, module) {
+        FOR_EACH_INSTR(instr, c) {
+            if (instr->opcode == OP_CONSTANT && literal_has_elided(instr->literal)) return true;
+        }
+    }
+    return false;
+}
+
 bool program_fill_elided(struct program *program, enum elided_policy policy) {
     struct hlo_module *module = program->module;
     bool ok = true;

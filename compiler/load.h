@@ -18,6 +18,9 @@ void program_free(struct program *program);
 /* Prints the diagnostics gathered since the last report, and clears them. */
 void program_report(struct program *program);
 
+/* Whether the text left out the values of a constant, `{...}`. */
+bool module_has_elided(const struct hlo_module *module);
+
 enum elided_policy { ELIDED_ERROR, ELIDED_ZERO, ELIDED_RANDOM };
 
 /* Puts values where the text left them out; under ELIDED_ERROR reports each such constant. */
