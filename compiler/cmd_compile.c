@@ -14,14 +14,16 @@ static const char usage[] =
     "  --emit=KIND              hlo, llvm-ir, llvm-bc, asm, obj (default), shared, exe\n"
     "  --symbol=NAME            C name of the function (from OUT's name)\n"
     "  --header=FILE            the C header (beside OUT for obj and shared)\n"
-    "  --target=cpu  --mcpu=native|NAME  -O0..-O3\n"
+    "  --target=cpu  -O0..-O3\n"
+    "  --mcpu=native|NAME       the processor: x86-64-v3, znver3, cortex-a76, ...\n"
+    "  --triple=TRIPLE          the machine, where it is another: aarch64-linux-gnu, riscv64, ...\n"
     "  --custom-calls=A,B       C functions that are linked to the object later\n"
     "  --library=FILE.so        C functions for custom calls, linked to shared and exe\n"
     "  --elided-constants=error|zero|random    what to put where the text says {...}\n"
     "  --passes=A,B,C  --disable-pass=A  --dump-dir=DIR  --print-after=PASS|all\n"
     "  --print-before=PASS|all  --verify\n";
 
-enum { OPT_EMIT = OPT_OWN, OPT_SYMBOL, OPT_HEADER };
+enum { OPT_EMIT = OPT_OWN, OPT_SYMBOL, OPT_HEADER, OPT_TRIPLE };
 
 static const struct option options[] = {COMMON_TARGET_OPTIONS,
                                         COMMON_PASS_OPTIONS,
@@ -30,6 +32,7 @@ static const struct option options[] = {COMMON_TARGET_OPTIONS,
                                         {"emit", required_argument, NULL, OPT_EMIT},
                                         {"symbol", required_argument, NULL, OPT_SYMBOL},
                                         {"header", required_argument, NULL, OPT_HEADER},
+                                        {"triple", required_argument, NULL, OPT_TRIPLE},
                                         {0}};
 
 static const struct {
@@ -90,6 +93,7 @@ static int read_option(struct compile_options *o, int code) {
     case 'o': o->output = optarg; return -1;
     case OPT_EMIT: return set_kind(o);
     case OPT_HEADER: o->header = optarg; return -1;
+    case OPT_TRIPLE: o->common.target.triple = optarg; return -1;
     case OPT_SYMBOL:
         o->symbol = optarg;
         if (!is_c_name(optarg)) return usage_error("--symbol: '%s' is no C name", optarg);
@@ -212,6 +216,10 @@ int cmd_compile(int argc, char **argv) {
     bool to_stdout = o.output && strcmp(o.output, "-") == 0;
     if (to_stdout && (o.kind == EMIT_SHARED || o.kind == EMIT_EXE)) {
         return usage_error("--emit=%s needs a file to write to", kinds[o.kind].name);
+    }
+    if (o.common.target.triple && (o.kind == EMIT_SHARED || o.kind == EMIT_EXE)) {
+        return usage_error("--emit=%s is linked for this machine: without --triple",
+                           kinds[o.kind].name);
     }
     const char *file = argv[optind];
     char *output = o.output ? text_format("%s", o.output) : default_output(&o, file);

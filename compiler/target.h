@@ -13,7 +13,8 @@ struct cpu_function;
 struct target_options {
     enum target_kind kind;
     int opt_level;        /* 0 to 3 */
-    const char *mcpu;     /* NULL: native */
+    const char *mcpu;     /* NULL: native, or a plain one of the triple's architecture */
+    const char *triple;   /* NULL: this machine's */
     const char *chip;     /* of a TPU: a name or a JSON file; NULL: v2 */
     int threads;          /* 0: the cores here */
     int partitions;       /* devices that the evaluator runs the program on; 0 or 1: one */

@@ -21,6 +21,7 @@ static struct cpu_options cpu_options_of(const struct target_options *options, c
                                          const struct function_set *functions) {
     return (struct cpu_options){.opt_level = options->opt_level,
                                 .mcpu = options->mcpu,
+                                .triple = options->triple,
                                 .symbol = symbol,
                                 .max_threads = options->threads,
                                 .seed = options->seed,

@@ -8,8 +8,9 @@
 #include <llvm-c/BitReader.h>
 #include <llvm-c/BitWriter.h>
 #include <llvm-c/Core.h>
-#include <llvm-c/Target.h>
 #include <llvm-c/Transforms/PassBuilder.h>
+
+#include "backend/cpu/machine.h"
 
 static const struct src_loc nowhere = {0};
 
@@ -17,28 +18,6 @@ static const struct src_loc nowhere = {0};
 void codegen_ignore_remark(LLVMDiagnosticInfoRef info, void *data) {
     (void)info;
     (void)data;
-}
-
-LLVMTargetMachineRef codegen_machine(const struct cpu_options *options, struct diag *diag) {
-    LLVMInitializeNativeTarget();
-    LLVMInitializeNativeAsmPrinter();
-    char *triple = LLVMGetDefaultTargetTriple(), *cpu = LLVMGetHostCPUName(), *why = NULL;
-    char *features = LLVMGetHostCPUFeatures();
-    const char *want = options->triple ? options->triple : triple;
-    bool native = !options->mcpu || strcmp(options->mcpu, "native") == 0;
-    LLVMTargetRef target;
-    LLVMTargetMachineRef machine = NULL;
-    if (LLVMGetTargetFromTriple(want, &target, &why) == 0) {
-        machine = LLVMCreateTargetMachine(
-            target, want, native ? cpu : options->mcpu, native ? features : "",
-            (LLVMCodeGenOptLevel)options->opt_level, LLVMRelocPIC, LLVMCodeModelDefault);
-    }
-    if (!machine) diag_error(diag, nowhere, "no code for %s: %s", want, why ? why : "no machine");
-    LLVMDisposeMessage(why);
-    LLVMDisposeMessage(triple);
-    LLVMDisposeMessage(cpu);
-    LLVMDisposeMessage(features);
-    return machine;
 }
 
 /* Kernels are loops over code that is already simple: what they need is registers for variables,
@@ -158,14 +137,16 @@ static void *generate_part(void *data) {
     LLVMContextRef context = LLVMContextCreate();
     LLVMModuleRef module = NULL;
     LLVMContextSetDiagnosticHandler(context, codegen_ignore_remark, NULL);
-    LLVMTargetMachineRef machine = codegen_machine(part->options, &part->diag);
-    if (machine && !LLVMParseBitcodeInContext2(context, part->bitcode, &module)) {
+    struct cpu_machine target;
+    bool ok = cpu_machine_new(part->options, &target, &part->diag);
+    LLVMTargetMachineRef machine = target.llvm;
+    if (ok && !LLVMParseBitcodeInContext2(context, part->bitcode, &module)) {
         keep_own_functions(module, part);
         part->ok =
             codegen_module(module, machine, part->options, CPU_OBJ, &part->code, &part->diag);
     }
     if (module) LLVMDisposeModule(module);
-    if (machine) LLVMDisposeTargetMachine(machine);
+    if (ok) LLVMDisposeTargetMachine(machine);
     LLVMContextDispose(context);
     return NULL;
 }
@@ -248,9 +229,12 @@ bool codegen_parts(LLVMModuleRef module, const struct cpu_options *options, int 
     int count = part_of ? divide(module, threads, part_of) : 1;
     bool ok;
     if (count < 2) {
-        LLVMTargetMachineRef machine = codegen_machine(options, diag);
-        ok = machine && codegen_module(module, machine, options, CPU_OBJ, code, diag);
-        if (machine) LLVMDisposeTargetMachine(machine);
+        struct cpu_machine target;
+        ok = cpu_machine_new(options, &target, diag);
+        if (ok) {
+            ok = codegen_module(module, target.llvm, options, CPU_OBJ, code, diag);
+            LLVMDisposeTargetMachine(target.llvm);
+        }
     } else {
         LLVMMemoryBufferRef bitcode = LLVMWriteBitcodeToMemoryBuffer(module);
         struct part parts[MOST_PARTS];

@@ -8,8 +8,6 @@
 
 /* A handler for contexts: LLVM's remarks are not for our users. */
 void codegen_ignore_remark(LLVMDiagnosticInfoRef info, void *data);
-/* The machine that the options name. NULL with an error in diag. */
-LLVMTargetMachineRef codegen_machine(const struct cpu_options *options, struct diag *diag);
 /* Runs the passes of the options' level over the module and writes it to code->data. */
 bool codegen_module(LLVMModuleRef module, LLVMTargetMachineRef machine,
                     const struct cpu_options *options, enum cpu_output output,

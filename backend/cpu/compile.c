@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <llvm-c/Target.h>
-#include <llvm-c/TargetMachine.h>
 
 #include "backend/cpu/codegen.h"
 #include "backend/cpu/entry.h"
@@ -13,7 +12,6 @@
 #include "ir/literal.h"
 #include "passes/dataflow.h"
 #include "passes/pass.h"
-
 
 /* ---- what the backend takes ---- */
 
@@ -91,14 +89,14 @@ static void emit_global(struct cpu_gen *g, const char *symbol, const char *suffi
     LLVMSetGlobalConstant(global, true);
 }
 
-static bool emit_program(struct cpu_gen *g, const struct cpu_options *options, bool x86,
+static bool emit_program(struct cpu_gen *g, const struct cpu_options *options, enum cpu_arch arch,
                          struct cpu_code *code) {
     const struct buffer_assignment *assignment =
         buffer_assign(g->arena, g->hlo, &(struct buffer_options){0}, g->diag);
     if (!assignment) return false;
     struct entry_sizes sizes;
     number_instructions(g->hlo);
-    if (!entry_emit(g, assignment, options->symbol, x86, &sizes)) return false;
+    if (!entry_emit(g, assignment, options->symbol, arch, &sizes)) return false;
     code->workspace_size = (size_t)sizes.workspace;
     emit_global(g, options->symbol, "workspace_size", LLVMInt64TypeInContext(g->b.context),
                 (uint64_t)sizes.workspace);
@@ -120,11 +118,12 @@ bool cpu_compile(struct hlo_module *hlo, const struct cpu_options *options, enum
     if (!legalise(hlo, diag)) return false;
     cpu_bind_custom_calls(hlo, options);
     if (!all_supported(hlo, diag)) return false;
-    LLVMTargetMachineRef machine = codegen_machine(options, diag);
-    if (!machine) return false;
+    struct cpu_machine target;
+    if (!cpu_machine_new(options, &target, diag)) return false;
+    LLVMTargetMachineRef machine = target.llvm;
     struct cpu_gen g = {.hlo = hlo, .arena = arena_new(), .diag = diag, .seed = options->seed};
     g.threads = options->max_threads > 0 ? options->max_threads : cores_here();
-    cpu_target_read(machine, !options->mcpu || strcmp(options->mcpu, "native") == 0, &g.target);
+    cpu_target_read(machine, target.native, &g.target);
     scope_table_init(&g.seen, g.arena);
     g.b.context = LLVMContextCreate();
     LLVMContextSetDiagnosticHandler(g.b.context, codegen_ignore_remark, NULL);
@@ -134,7 +133,7 @@ bool cpu_compile(struct hlo_module *hlo, const struct cpu_options *options, enum
     LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
     LLVMSetTarget(g.b.module, triple);
     LLVMSetModuleDataLayout(g.b.module, layout);
-    bool ok = emit_program(&g, options, strncmp(triple, "x86_64", 6) == 0, code);
+    bool ok = emit_program(&g, options, target.arch, code);
     if (ok && options->in_parts && output == CPU_OBJ)
         ok = codegen_parts(g.b.module, options, cores_here(), code, diag);
     else if (ok)

@@ -15,8 +15,9 @@ struct cpu_function {
 
 struct cpu_options {
     int opt_level;      /* 0 to 3 */
-    const char *mcpu;   /* NULL or "native": this machine's */
-    const char *triple; /* NULL: this machine's */
+    const char *triple; /* NULL: this machine's; an architecture alone stands for Linux on it */
+    const char *mcpu;   /* "native": this machine's; NULL: the same, or the plain one of a triple
+                           of another architecture */
     const char *symbol; /* C name of the entry */
     int max_threads;    /* 0: the cores here */
     uint64_t seed;      /* of rng and rng-get-and-update-state */

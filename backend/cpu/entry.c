@@ -281,26 +281,53 @@ static void load_arguments(struct entry *e, LLVMValueRef function, const char *s
     return_if(e, bad, HLOCC_STATUS_WORKSPACE);
 }
 
-static void set_float_mode(struct cpu_gen *g, const char *name, LLVMValueRef slot) {
+static LLVMValueRef call_intrinsic(struct cpu_gen *g, const char *name, LLVMValueRef *args,
+                                   unsigned count) {
     unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
     LLVMValueRef callee = LLVMGetIntrinsicDeclaration(g->b.module, id, NULL, 0);
-    LLVMBuildCall2(g->b.builder, LLVMGlobalGetValueType(callee), callee, &slot, 1, "");
+    LLVMTypeRef type = LLVMGlobalGetValueType(callee);
+    return LLVMBuildCall2(g->b.builder, type, callee, args, count, "");
 }
 
-/* Subnormals as zero, operands (bit 6) and results (bit 15), until the return. */
-static LLVMValueRef flush_subnormals(struct cpu_gen *g) {
+/* MXCSR: subnormals as zero, operands (bit 6) and results (bit 15). Returns where it was saved. */
+static LLVMValueRef flush_x86(struct cpu_gen *g) {
     LLVMTypeRef i32 = LLVMInt32TypeInContext(g->b.context);
     LLVMValueRef saved = gen_alloca(g, i32, 1), mode = gen_alloca(g, i32, 1);
-    set_float_mode(g, "llvm.x86.sse.stmxcsr", saved);
+    call_intrinsic(g, "llvm.x86.sse.stmxcsr", &saved, 1);
     LLVMValueRef now = LLVMBuildLoad2(g->b.builder, i32, saved, "");
     now = LLVMBuildOr(g->b.builder, now, LLVMConstInt(i32, 0x8040, false), "");
     LLVMBuildStore(g->b.builder, now, mode);
-    set_float_mode(g, "llvm.x86.sse.ldmxcsr", mode);
+    call_intrinsic(g, "llvm.x86.sse.ldmxcsr", &mode, 1);
     return saved;
 }
 
+static void restore_x86(struct cpu_gen *g, LLVMValueRef saved) {
+    call_intrinsic(g, "llvm.x86.sse.ldmxcsr", &saved, 1);
+}
+
+/* FPCR: FZ (bit 24). Returns what it was. */
+static LLVMValueRef flush_aarch64(struct cpu_gen *g) {
+    LLVMValueRef saved = call_intrinsic(g, "llvm.aarch64.get.fpcr", NULL, 0);
+    LLVMValueRef mode = LLVMBuildOr(g->b.builder, saved, gen_i64(g, 1 << 24), "");
+    call_intrinsic(g, "llvm.aarch64.set.fpcr", &mode, 1);
+    return saved;
+}
+
+static void restore_aarch64(struct cpu_gen *g, LLVMValueRef saved) {
+    call_intrinsic(g, "llvm.aarch64.set.fpcr", &saved, 1);
+}
+
+/* How subnormals are flushed until the return; RISC-V has no such mode. */
+static const struct float_mode {
+    LLVMValueRef (*flush)(struct cpu_gen *g);
+    void (*restore)(struct cpu_gen *g, LLVMValueRef saved);
+} float_modes[CPU_ARCH_COUNT] = {
+    [CPU_X86_64] = {flush_x86, restore_x86},
+    [CPU_AARCH64] = {flush_aarch64, restore_aarch64},
+};
+
 /* One way out: the float mode as it was, and the status. */
-static void emit_return(struct entry *e, LLVMValueRef saved) {
+static void emit_return(struct entry *e, const struct float_mode *mode, LLVMValueRef saved) {
     struct cpu_gen *g = e->g;
     LLVMBuilderRef b = g->b.builder;
     LLVMTypeRef i32 = LLVMInt32TypeInContext(g->b.context);
@@ -309,12 +336,12 @@ static void emit_return(struct entry *e, LLVMValueRef saved) {
     LLVMBuildBr(b, g->fail);
     LLVMPositionBuilderAtEnd(b, g->fail);
     LLVMAddIncoming(g->status, &zero, &here, 1);
-    if (saved) set_float_mode(g, "llvm.x86.sse.ldmxcsr", saved);
+    if (mode->restore) mode->restore(g, saved);
     LLVMBuildRet(b, g->status);
 }
 
 bool entry_emit(struct cpu_gen *g, const struct buffer_assignment *assignment, const char *symbol,
-                bool x86, struct entry_sizes *sizes) {
+                enum cpu_arch arch, struct entry_sizes *sizes) {
     LLVMTypeRef i32 = LLVMInt32TypeInContext(g->b.context);
     LLVMTypeRef pointer = LLVMPointerTypeInContext(g->b.context, 0);
     LLVMTypeRef type = LLVMFunctionType(i32, (LLVMTypeRef[]){pointer, pointer, pointer}, 3, false);
@@ -334,9 +361,10 @@ bool entry_emit(struct cpu_gen *g, const struct buffer_assignment *assignment, c
     LLVMPositionBuilderAtEnd(g->b.builder, g->fail);
     g->status = LLVMBuildPhi(g->b.builder, i32, "status");
     LLVMPositionBuilderAtEnd(g->b.builder, here);
-    LLVMValueRef saved = x86 ? flush_subnormals(g) : NULL;
+    const struct float_mode *mode = &float_modes[arch];
+    LLVMValueRef saved = mode->flush ? mode->flush(g) : NULL;
     run_computation(&e, g->hlo->entry);
-    emit_return(&e, saved);
+    emit_return(&e, mode, saved);
     *sizes = (struct entry_sizes){.workspace = assignment->arena_size + e.scratch,
                                   .scratch = e.scratch,
                                   .kernels = e.kernels.count,

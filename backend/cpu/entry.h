@@ -3,6 +3,7 @@
 #define BACKEND_CPU_ENTRY_H
 
 #include "backend/cpu/kernel.h"
+#include "backend/cpu/machine.h"
 #include "passes/buffer_assignment.h"
 
 struct entry_sizes {
@@ -11,10 +12,10 @@ struct entry_sizes {
     int kernels, calls;
 };
 
-/* Emits `int SYMBOL(inputs, outputs, workspace)` and the kernels it calls. x86: sets MXCSR to flush
- * subnormals meanwhile. Returns 0; 1: the workspace is NULL or not aligned to 64; 2: a pointer to
+/* Emits `int SYMBOL(inputs, outputs, workspace)` and the kernels it calls. Subnormals
+ * are flushed meanwhile where the architecture has a mode for that. Returns 0; 1: the workspace is NULL or not aligned to 64; 2: a pointer to
  * an input or an output is NULL. False with an error in g->diag. */
 bool entry_emit(struct cpu_gen *g, const struct buffer_assignment *assignment, const char *symbol,
-                bool x86, struct entry_sizes *sizes);
+                enum cpu_arch arch, struct entry_sizes *sizes);
 
 #endif
