@@ -85,6 +85,20 @@ static double inner_elements(const struct hlo_instr *broadcast) {
     return inner;
 }
 
+/* A gather looks its indices up once for each of the trailing dims that it takes whole. */
+static double gather_inner(const struct hlo_instr *gather) {
+    struct int_list offsets = instr_ints(gather, ATTR_OFFSET_DIMS);
+    double inner = 1;
+    for (int i = gather->shape->rank - 1; i >= 0; i--) {
+        bool offset = false;
+        for (int k = 0; k < offsets.count; k++)
+            offset = offset || offsets.v[k] == i;
+        if (!offset) break;
+        inner *= (double)gather->shape->dims[i];
+    }
+    return inner > 0 ? inner : 1;
+}
+
 /* The elements of operand `index` that `evals` evaluations of the user compute. */
 static double operand_evals(const struct hlo_instr *user, int index, double evals) {
     const struct hlo_instr *operand = user->operands[index];
@@ -92,6 +106,7 @@ static double operand_evals(const struct hlo_instr *user, int index, double eval
     if (count <= 1) return 1; /* loops leave it alone */
     switch (user->opcode) {
     case OP_BROADCAST: return evals / inner_elements(user);
+    case OP_GATHER: return index == 1 ? evals / gather_inner(user) : evals;
     case OP_CONCATENATE:
     case OP_PAD: return all > count ? evals * count / all : evals;
     default: return evals;

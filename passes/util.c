@@ -30,8 +30,8 @@ void mark_side_effects(struct hlo_module *module) {
 
 /* Attributes may stand in any order; names and metadata do not count. */
 bool instr_same_but_operands(const struct hlo_instr *a, const struct hlo_instr *b) {
-    if (a->opcode != b->opcode || a->shape != b->shape ||
-        a->noperands != b->noperands || a->ncalled != b->ncalled || a->nattrs != b->nattrs)
+    if (a->opcode != b->opcode || a->shape != b->shape || a->noperands != b->noperands ||
+        a->ncalled != b->ncalled || a->nattrs != b->nattrs)
         return false;
     for (int i = 0; i < a->ncalled; i++)
         if (a->called[i] != b->called[i]) return false;
@@ -91,6 +91,18 @@ struct hlo_instr *instr_new_splat(struct hlo_instr *before, const struct shape *
         instr_new(before->parent, before, OP_BROADCAST, shape, NULL, 1, &constant);
     instr_set_ints(splat, ATTR_DIMENSIONS, 0, NULL);
     return splat;
+}
+
+enum hlo_opcode reducer_operation(const struct hlo_computation *reducer) {
+    const struct hlo_instr *root = reducer->root;
+    unsigned flags = opcode_info(root->opcode)->flags;
+    if (reducer->nparameters != 2 || root->noperands != 2 || !(flags & OP_FLAG_ELEMENTWISE))
+        return OPCODE_INVALID;
+    const struct hlo_instr *a = root->operands[0], *b = root->operands[1];
+    if (a->opcode != OP_PARAMETER || b->opcode != OP_PARAMETER || a == b || root->nattrs > 0)
+        return OPCODE_INVALID;
+    if (a->parameter != 0 && !(flags & OP_FLAG_COMMUTATIVE)) return OPCODE_INVALID;
+    return root->shape == a->shape && root->shape == b->shape ? root->opcode : OPCODE_INVALID;
 }
 
 static const struct shape **add_leaves(const struct shape **next, const struct shape *shape) {

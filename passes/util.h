@@ -22,6 +22,9 @@ bool instr_is_splat(const struct hlo_instr *instr, double value);
  * out of memory. */
 struct hlo_instr *instr_new_splat(struct hlo_instr *before, const struct shape *shape,
                                   double value);
+/* The elementwise operation that a reducer of two scalars is: parameter 0 first, unless it
+ * commutes. OPCODE_INVALID where it is something else. */
+enum hlo_opcode reducer_operation(const struct hlo_computation *reducer);
 /* The leaves of a shape in order, in `arena` (shape_leaf walks anew for each). */
 const struct shape **shape_leaves(struct arena *arena, const struct shape *shape);
 bool ints_equal(int count, const int64_t *a, const int64_t *b);

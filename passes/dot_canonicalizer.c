@@ -1,0 +1,113 @@
+/* Products in the form that backends do best: transposes of operands become dimension numbers, and
+ * a convolution with a window of one element is a dot. */
+#include "passes/rewrite.h"
+
+static bool is_listed(struct int_list dims, int64_t dim) {
+    for (int i = 0; i < dims.count; i++)
+        if (dims.v[i] == dim) return true;
+    return false;
+}
+
+static void renumber(struct hlo_instr *dot, enum attr_key key, struct int_list order) {
+    struct int_list dims = instr_ints(dot, key);
+    int64_t moved[SHAPE_MAX_RANK];
+    for (int i = 0; i < dims.count; i++)
+        moved[i] = order.v[dims.v[i]];
+    if (dims.count > 0) instr_set_ints(dot, key, dims.count, moved);
+}
+
+/* The dims that are neither batch nor contracted must keep their order. */
+static struct hlo_instr *fold_transpose(struct pass_context *context, struct hlo_instr *dot) {
+    static const enum attr_key contracting[2] = {ATTR_LHS_CONTRACTING_DIMS,
+                                                 ATTR_RHS_CONTRACTING_DIMS};
+    static const enum attr_key batch[2] = {ATTR_LHS_BATCH_DIMS, ATTR_RHS_BATCH_DIMS};
+    if (dot->noperands != 2 || instr_attr(dot, ATTR_SPARSITY)) return NULL;
+    for (int side = 0; side < 2; side++) {
+        struct hlo_instr *transpose = dot->operands[side];
+        if (transpose->opcode != OP_TRANSPOSE || shape_is_dynamic(transpose->shape)) continue;
+        if (!shape_layout_is_default(transpose->shape) ||
+            !shape_layout_is_default(transpose->operands[0]->shape))
+            continue;
+        struct int_list order = instr_ints(transpose, ATTR_DIMENSIONS);
+        struct int_list c = instr_ints(dot, contracting[side]), b = instr_ints(dot, batch[side]);
+        int64_t last = -1;
+        bool sorted = true;
+        for (int i = 0; i < order.count; i++) {
+            if (is_listed(c, i) || is_listed(b, i)) continue;
+            sorted = sorted && order.v[i] > last;
+            last = order.v[i];
+        }
+        if (!sorted) continue;
+        MAY_REWRITE(context);
+        struct hlo_instr *operands[2] = {dot->operands[0], dot->operands[1]};
+        operands[side] = transpose->operands[0];
+        struct hlo_instr *with = instr_clone(dot, dot->parent, dot, NULL, operands);
+        renumber(with, contracting[side], order);
+        renumber(with, batch[side], order);
+        return with;
+    }
+    return NULL;
+}
+
+/* ---- convolutions ---- */
+
+static bool window_is_one(const struct hlo_instr *convolution) {
+    const struct window *window = instr_window(convolution);
+    for (int i = 0; window && i < window->count; i++) {
+        const struct window_dim *dim = &window->v[i];
+        if (dim->size != 1 || dim->stride != 1 || dim->pad_low || dim->pad_high ||
+            dim->lhs_dilate > 1)
+            return false;
+    }
+    return true;
+}
+
+/* Batch, then space, then features; the kernel's features last, in first. */
+static bool labels_are_plain(const struct dim_labels *labels) {
+    int n = labels->spatial;
+    if (labels->input_batch != 0 || labels->output_batch != 0) return false;
+    if (labels->input_feature != n + 1 || labels->output_feature != n + 1) return false;
+    if (labels->kernel_input != n || labels->kernel_output != n + 1) return false;
+    for (int i = 0; i < n; i++)
+        if (labels->input_spatial[i] != i + 1 || labels->output_spatial[i] != i + 1) return false;
+    return true;
+}
+
+static struct hlo_instr *convolution_as_dot(struct pass_context *context,
+                                            struct hlo_instr *convolution) {
+    const struct hlo_attr *labels = instr_attr(convolution, ATTR_DIM_LABELS);
+    struct hlo_instr *input = convolution->operands[0], *kernel = convolution->operands[1];
+    struct shape_table *shapes = convolution->parent->module->shapes;
+    if (!labels || !labels_are_plain(labels->dim_labels) || !window_is_one(convolution))
+        return NULL;
+    if (instr_int(convolution, ATTR_FEATURE_GROUP_COUNT, 1) != 1 ||
+        instr_int(convolution, ATTR_BATCH_GROUP_COUNT, 1) != 1)
+        return NULL;
+    if (shape_is_dynamic(input->shape) || shape_is_dynamic(kernel->shape) ||
+        !shape_layout_is_default(convolution->shape) || !shape_layout_is_default(input->shape) ||
+        !shape_layout_is_default(kernel->shape))
+        return NULL;
+    MAY_REWRITE(context);
+    int rank = kernel->shape->rank;
+    const struct shape *matrix = shape_with_default_layouts(
+        shapes, shape_array(shapes, kernel->shape->type, 2, kernel->shape->dims + rank - 2));
+    struct hlo_instr *operands[2] = {input, rewrite_unary(convolution, OP_RESHAPE, matrix, kernel)};
+    struct hlo_instr *dot =
+        instr_new(convolution->parent, convolution, OP_DOT, convolution->shape, NULL, 2, operands);
+    int64_t last = input->shape->rank - 1, first = 0;
+    instr_set_ints(dot, ATTR_LHS_CONTRACTING_DIMS, 1, &last);
+    instr_set_ints(dot, ATTR_RHS_CONTRACTING_DIMS, 1, &first);
+    const struct hlo_attr *precision = instr_attr(convolution, ATTR_OPERAND_PRECISION);
+    if (precision) instr_set_attr(dot, precision);
+    dot->metadata = convolution->metadata;
+    return dot;
+}
+
+static const struct rewrite rewrites[] = {
+    {OP_DOT, fold_transpose},
+    {OP_CONVOLUTION, convolution_as_dot},
+};
+
+bool dot_canonicalizer_run(struct pass_context *context, struct hlo_module *module) {
+    return rewrites_run(context, module, rewrites, (int)(sizeof rewrites / sizeof *rewrites));
+}
