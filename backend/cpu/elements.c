@@ -1,6 +1,7 @@
 /* One element of an instruction's result, from its operands' elements. */
 #include <string.h>
 
+#include "backend/cpu/index_walk.h"
 #include "backend/cpu/lowering.h"
 
 enum { KEY_ELEMENT = 5, KEY_DELEGATE = 6, MOST_DEPTH = 600 };
@@ -141,33 +142,19 @@ static bool listed(struct int_list list, int64_t value) {
 
 static LLVMValueRef gathered(struct cpu_gen *g, const struct hlo_instr *instr,
                              const LLVMValueRef *index) {
-    const struct hlo_instr *operand = instr->operands[0], *starts = instr->operands[1];
-    struct int_list offset = instr_ints(instr, ATTR_OFFSET_DIMS);
-    struct int_list collapsed = instr_ints(instr, ATTR_COLLAPSED_SLICE_DIMS);
-    struct int_list map = instr_ints(instr, ATTR_START_INDEX_MAP);
+    const struct hlo_instr *operand = instr->operands[0];
+    struct index_walk walk = index_walk_of(instr);
     struct int_list sizes = instr_ints(instr, ATTR_SLICE_SIZES);
-    struct int_list batch = instr_ints(instr, ATTR_OPERAND_BATCHING_DIMS);
-    struct int_list start_batch = instr_ints(instr, ATTR_START_INDICES_BATCHING_DIMS);
-    int vector = (int)instr_int(instr, ATTR_INDEX_VECTOR_DIM, 0), s = 0, o = 0;
-    LLVMValueRef at[SHAPE_MAX_RANK + 1], inner[SHAPE_MAX_RANK];
-    for (int d = 0; d < instr->shape->rank; d++) {
-        if (listed(offset, d)) continue;
-        if (s == vector) s++;
-        at[s++] = index[d];
+    LLVMValueRef which[SHAPE_MAX_RANK + 1], at[SHAPE_MAX_RANK];
+    index_walk_vector(&walk, instr->shape->rank, index, which);
+    index_walk_offset(g, &walk, index, which, at);
+    for (int i = 0; i < walk.map.count; i++) {
+        int d = (int)walk.map.v[i];
+        index_walk_component(g, &walk, i, which);
+        int64_t high = operand->shape->dims[d] - sizes.v[d];
+        at[d] = gen_index_add(g, at[d], gen_start_index(g, walk.indices, which, high));
     }
-    for (int d = 0; d < operand->shape->rank; d++) {
-        bool drop = listed(collapsed, d) || listed(batch, d);
-        inner[d] = drop ? gen_i64(g, 0) : index[offset.v[o++]];
-        for (int i = 0; i < batch.count; i++)
-            if (batch.v[i] == d) inner[d] = at[start_batch.v[i]];
-    }
-    for (int i = 0; i < map.count; i++) {
-        int d = (int)map.v[i];
-        if (vector < starts->shape->rank) at[vector] = gen_i64(g, i);
-        LLVMValueRef start = gen_start_index(g, starts, at, operand->shape->dims[d] - sizes.v[d]);
-        inner[d] = gen_index_add(g, inner[d], start);
-    }
-    return gen_element(g, operand, inner);
+    return gen_element(g, operand, at);
 }
 
 /* Operations that only rename indices. */

@@ -46,7 +46,8 @@ struct cpu_lowering {
     int64_t (*units)(const struct hlo_instr *instr);   /* independent units; NULL: one */
     int64_t (*scratch)(const struct hlo_instr *instr); /* bytes a thread, 64-aligned; NULL: none */
     void (*emit)(struct cpu_gen *g, struct cpu_kernel *k);
-    bool in_entry; /* emitted in the entry function, where it may branch to g->fail */
+    bool splits_in_place; /* units only where the first operands' memory is the results' */
+    bool in_entry;        /* emitted in the entry function, where it may branch to g->fail */
     /* Units and scratch where they depend on the target, in place of units and scratch; or NULL. */
     void (*plan)(struct cpu_gen *g, const struct hlo_instr *instr, int64_t *units,
                  int64_t *scratch);

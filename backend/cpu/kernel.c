@@ -132,8 +132,18 @@ static LLVMValueRef emit_function(struct cpu_gen *g, const struct kernel_call *c
     return function;
 }
 
+/* Each result lies where the operand of its number does. */
+static bool is_in_place(const struct kernel_call *call) {
+    int nout = call->instr->shape->nleaves;
+    for (int i = 0; i < nout; i++)
+        if (call->buffer[i] != call->buffer[nout + i]) return false;
+    return true;
+}
+
 static int64_t units_of(const struct kernel_call *call) {
-    return call->lowering->units ? call->lowering->units(call->instr) : 1;
+    if (!call->lowering->units) return 1;
+    if (call->lowering->splits_in_place && !is_in_place(call)) return 1;
+    return call->lowering->units(call->instr);
 }
 
 void kernel_emit_inline(struct cpu_gen *g, const struct kernel_call *call,

@@ -29,6 +29,7 @@ int64_t transpose_kernel_units(const struct hlo_instr *instr);
 int64_t transpose_kernel_scratch(const struct hlo_instr *instr);
 void transpose_kernel_emit(struct cpu_gen *g, struct cpu_kernel *k);
 
+int64_t scatter_units(const struct hlo_instr *instr);
 void scatter_emit(struct cpu_gen *g, struct cpu_kernel *k);
 
 /* Read-only memory with these numbers; an array on the stack of pointers to the leaves of the

@@ -12,8 +12,8 @@ enum pack_mode {
 
 /* The module's function that packs a panel of `width` columns:
  *     void pack(ptr source, ptr columns, i64 k_step, i64 count, ptr to)
- * to[k * width + j] = source[columns[j] + k * k_step] for k < count; columns (i64) and k_step are in
- * bytes; k_step is not read where transposed. count is at least 1. */
+ * to[k * width + j] = source[columns[j] + k * k_step] for k < count; columns (i64) and k_step are
+ * in bytes; k_step is not read where transposed. count is at least 1. */
 LLVMValueRef pack_panel(struct cpu_builder *b, const struct cpu_target *target, enum pack_mode mode,
                         enum element_type from, enum element_type to, int width);
 enum { PACK_PANEL_ARGUMENTS = 5 };
