@@ -179,8 +179,7 @@ static struct tval iota(struct values *g, const struct hlo_instr *instr, const s
 }
 
 static bool is_elementwise(const struct hlo_instr *instr) {
-    return (opcode_info(instr->opcode)->flags & OP_FLAG_ELEMENTWISE) ||
-           instr->opcode == OP_BITCAST_CONVERT || instr->opcode == OP_COPY;
+    return (opcode_info(instr->opcode)->flags & OP_FLAG_ELEMENTWISE) || instr->opcode == OP_COPY;
 }
 
 static struct tval one_leaf(struct values *g, const struct hlo_instr *instr, int leaf,
@@ -209,6 +208,7 @@ static struct tval compute(struct values *g, const struct hlo_instr *instr, int 
     case OP_REPLICA_ID: return zero_value(k, instr->shape->type);
     case OP_FUSION:
     case OP_CALL: return inlined(g, instr, leaf, index, active);
+    case OP_RNG_BIT_GENERATOR: return value_random_bits(g, instr, leaf, index);
     case OP_MAP: return mapped(g, instr, index, active);
     case OP_TUPLE: {
         int first = 0, i = 0;

@@ -83,5 +83,8 @@ struct tval value_convolution(struct values *g, const struct hlo_instr *instr,
 /* value_move.c: operations that move elements. v[0] 0: not one of them. */
 struct tval value_moved(struct values *g, const struct hlo_instr *instr, const struct ix *index,
                         treg active);
+/* value_random.c */
+struct tval value_random_bits(struct values *g, const struct hlo_instr *instr, int leaf,
+                              const struct ix *index);
 
 #endif

@@ -230,6 +230,62 @@ static struct tval gather(struct values *g, const struct hlo_instr *instr, const
     return operand_at(g, instr, 0, inner, active);
 }
 
+/* Bits of an element as 32-bit words, the lower first. */
+static struct tval element_bits(struct kernel *k, enum element_type type, struct tval value) {
+    int bits = 8 * element_type_size(type);
+    value.v[0] = narrow_to_bits(k, type, value.v[0]);
+    if (bits < 32) value.v[0] = k_binary_i(k, TPU_VAND, value.v[0], (int32_t)((1u << bits) - 1));
+    return value;
+}
+
+/* From wide elements: a part of one; the new minor dimension counts the parts. */
+static struct tval bitcast_apart(struct values *g, const struct hlo_instr *instr,
+                                 const struct ix *index, treg active) {
+    struct kernel *k = g->k;
+    enum element_type from = instr->operands[0]->shape->type, to = instr->shape->type;
+    int bits = 8 * element_type_size(to);
+    struct tval whole = element_bits(k, from, operand_at(g, instr, 0, index, active));
+    treg shift = ix_reg(k, ix_muli(k, index[instr->shape->rank - 1], bits)), word = whole.v[0];
+    if (whole.v[1]) {
+        treg upper = k_binary_i(k, TPU_VGES, shift, 32);
+        word = k_select(k, upper, whole.v[1], whole.v[0]);
+        shift = k_binary_i(k, TPU_VAND, shift, 31);
+    }
+    word = k_binary(k, TPU_VSHR, word, shift);
+    if (bits < 32) word = k_binary_i(k, TPU_VAND, word, (int32_t)((1u << bits) - 1));
+    return (struct tval){{bits_to_value(k, to, word), 0}};
+}
+
+/* To wide elements: the parts along the operand's minor dimension put together. */
+static struct tval bitcast_together(struct values *g, const struct hlo_instr *instr,
+                                    const struct ix *index, treg active) {
+    struct kernel *k = g->k;
+    enum element_type from = instr->operands[0]->shape->type, to = instr->shape->type;
+    int bits = 8 * element_type_size(from), parts = element_type_size(to) / element_type_size(from);
+    struct ix inner[SHAPE_MAX_RANK];
+    treg words[2] = {0, 0};
+    for (int d = 0; d < instr->shape->rank; d++)
+        inner[d] = index[d];
+    for (int p = 0; p < parts; p++) {
+        inner[instr->shape->rank] = ix_const(p);
+        treg part = element_bits(k, from, operand_at(g, instr, 0, inner, active)).v[0];
+        int at = p * bits;
+        if (at % 32) part = k_binary_i(k, TPU_VSHL, part, at % 32);
+        treg *word = &words[at / 32];
+        *word = *word ? k_binary(k, TPU_VOR, *word, part) : part;
+    }
+    return (struct tval){{bits_to_value(k, to, words[0]), words[1]}};
+}
+
+static struct tval bitcast_convert(struct values *g, const struct hlo_instr *instr,
+                                   const struct ix *index, treg active) {
+    int rank = instr->shape->rank, from = instr->operands[0]->shape->rank;
+    if (from == rank - 1) return bitcast_apart(g, instr, index, active);
+    if (from == rank + 1) return bitcast_together(g, instr, index, active);
+    struct tval value = operand_at(g, instr, 0, index, active);
+    return element_value(g->k, instr, &value);
+}
+
 struct tval value_moved(struct values *g, const struct hlo_instr *instr, const struct ix *index,
                         treg active) {
     switch (instr->opcode) {
@@ -242,6 +298,7 @@ struct tval value_moved(struct values *g, const struct hlo_instr *instr, const s
     case OP_CONCATENATE: return concatenate(g, instr, index, active);
     case OP_DYNAMIC_SLICE: return dynamic_slice(g, instr, index, active);
     case OP_DYNAMIC_UPDATE_SLICE: return dynamic_update_slice(g, instr, index, active);
+    case OP_BITCAST_CONVERT: return bitcast_convert(g, instr, index, active);
     case OP_GATHER: return gather(g, instr, index, active);
     default: return (struct tval){{0, 0}};
     }
