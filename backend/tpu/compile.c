@@ -18,6 +18,9 @@ static bool lower_instr(struct lower *lower, const struct hlo_instr *instr) {
     case OP_CALL: return lower_computation(lower, instr->called[0]);
     case OP_SCATTER: return lower_scatter(lower, instr);
     case OP_SORT: return lower_sort(lower, instr);
+    case OP_CHOLESKY: return lower_cholesky(lower, instr);
+    case OP_TRIANGULAR_SOLVE: return lower_triangular_solve(lower, instr);
+    case OP_FFT: return lower_fft(lower, instr);
     case OP_SELECT_AND_SCATTER: return lower_select_and_scatter(lower, instr);
     default: break;
     }
