@@ -156,7 +156,13 @@ static void read_dims(struct reader *reader, struct shape *proto, int64_t *dims,
             dynamic[proto->rank] = true;
             dims[proto->rank++] = SHAPE_UNBOUNDED;
         } else {
-            dims[proto->rank++] = reader_int(reader);
+            reader_skip(reader);
+            const char *at = reader->p;
+            dims[proto->rank] = reader_int(reader);
+            if (!reader->failed && dims[proto->rank++] < 0) {
+                reader->p = at;
+                reader_fail(reader, "a dimension is negative");
+            }
         }
         if (!reader_eat(reader, ',') && !reader_peek(reader, ']'))
             reader_fail(reader, "expected ',' or ']' in a shape");
