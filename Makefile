@@ -3,6 +3,7 @@
 #   make demo       compile a small CNN to an object, link it into a C program, run that
 #   make check      unit tests, golden tests, recorded cases;  make check-long adds slower ones
 #   make update-golden      expected outputs of golden tests written anew, with the diff to read
+#   make bench      against XLA:CPU, into docs/performance.md; BENCH_PYTHON=a Python with jax
 #   make install    PREFIX=/usr/local DESTDIR=
 #   make deps       what is missing from Debian's packages: installed by root, else named
 
@@ -127,6 +128,11 @@ install: all
 	    'Version: $(VERSION)' 'Cflags: -I$(PREFIX)/include' \
 	    'Libs: -L$(PREFIX)/lib -lhlocc $(WHOLE_RT) $(LLVM_LIBS) -lcjson -lm -lpthread' \
 	    > $(DESTDIR)$(PREFIX)/lib/pkgconfig/hlocc.pc
+
+BENCH_PYTHON ?= python3
+.PHONY: bench
+bench: all
+	$(BENCH_PYTHON) testdata/tools/bench.py $(B)/hlocc testdata/bench docs/performance.md
 
 clean:
 	rm -rf build
