@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "compiler/cli.h"
 #include "compiler/header.h"
@@ -17,6 +18,7 @@ static const char usage[] =
     "  --target=cpu  -O0..-O3\n"
     "  --mcpu=native|NAME       the processor: x86-64-v3, znver3, cortex-a76, ...\n"
     "  --triple=TRIPLE          the machine, where it is another: aarch64-linux-gnu, riscv64, ...\n"
+    "  -g                       debug information: lines of FILE, and of the metadata's sources\n"
     "  --custom-calls=A,B       C functions that are linked to the object later\n"
     "  --library=FILE.so        C functions for custom calls, linked to shared and exe\n"
     "  --elided-constants=error|zero|random    what to put where the text says {...}\n"
@@ -51,6 +53,7 @@ struct compile_options {
     struct common_options common;
     enum emit_kind kind;
     const char *output, *symbol, *header;
+    char directory[4096]; /* the current one, for debug information */
 };
 
 static int set_kind(struct compile_options *o) {
@@ -91,6 +94,10 @@ static bool is_taken(const char *name) {
 static int read_option(struct compile_options *o, int code) {
     switch (code) {
     case 'o': o->output = optarg; return -1;
+    case 'g':
+        if (!getcwd(o->directory, sizeof o->directory)) o->directory[0] = 0;
+        o->common.target.debug_directory = o->directory;
+        return -1;
     case OPT_EMIT: return set_kind(o);
     case OPT_HEADER: o->header = optarg; return -1;
     case OPT_TRIPLE: o->common.target.triple = optarg; return -1;
@@ -207,7 +214,7 @@ int cmd_compile(int argc, char **argv) {
     struct compile_options o = {.kind = EMIT_OBJ};
     common_init(&o.common);
     int code;
-    while ((code = getopt_long(argc, argv, "o:O:", options, NULL)) >= 0) {
+    while ((code = getopt_long(argc, argv, "o:O:g", options, NULL)) >= 0) {
         int status = read_option(&o, code);
         if (status >= 0) return status;
     }

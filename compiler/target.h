@@ -12,13 +12,14 @@ struct cpu_function;
 
 struct target_options {
     enum target_kind kind;
-    int opt_level;        /* 0 to 3 */
-    const char *mcpu;     /* NULL: native, or a plain one of the triple's architecture */
-    const char *triple;   /* NULL: this machine's */
-    const char *chip;     /* of a TPU: a name or a JSON file; NULL: v2 */
-    int threads;          /* 0: the cores here */
-    int partitions;       /* devices that the evaluator runs the program on; 0 or 1: one */
-    int matmul_precision; /* ENUM_PRECISION_*, 0: highest */
+    int opt_level;               /* 0 to 3 */
+    const char *mcpu;            /* NULL: native, or a plain one of the triple's architecture */
+    const char *triple;          /* NULL: this machine's */
+    const char *chip;            /* of a TPU: a name or a JSON file; NULL: v2 */
+    const char *debug_directory; /* debug information with files from here, or NULL: none */
+    int threads;                 /* 0: the cores here */
+    int partitions;              /* devices that the evaluator runs the program on; 0 or 1: one */
+    int matmul_precision;        /* ENUM_PRECISION_*, 0: highest */
     uint64_t seed;
     const char *library;      /* a shared library with functions for custom calls, or NULL */
     const char *custom_calls; /* "a,b": names of functions that will be linked, or NULL */

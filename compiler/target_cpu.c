@@ -22,6 +22,7 @@ static struct cpu_options cpu_options_of(const struct target_options *options, c
     return (struct cpu_options){.opt_level = options->opt_level,
                                 .mcpu = options->mcpu,
                                 .triple = options->triple,
+                                .debug_directory = options->debug_directory,
                                 .symbol = symbol,
                                 .max_threads = options->threads,
                                 .seed = options->seed,

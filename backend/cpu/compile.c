@@ -7,6 +7,7 @@
 #include <llvm-c/Target.h>
 
 #include "backend/cpu/codegen.h"
+#include "backend/cpu/debug_info.h"
 #include "backend/cpu/entry.h"
 #include "backend/cpu/lowering.h"
 #include "ir/literal.h"
@@ -133,7 +134,9 @@ bool cpu_compile(struct hlo_module *hlo, const struct cpu_options *options, enum
     LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
     LLVMSetTarget(g.b.module, triple);
     LLVMSetModuleDataLayout(g.b.module, layout);
+    if (options->debug_directory) debug_start(&g, diag->file, options->debug_directory);
     bool ok = emit_program(&g, options, target.arch, code);
+    debug_finish(&g);
     if (ok && options->in_parts && output == CPU_OBJ)
         ok = codegen_parts(g.b.module, options, cores_here(), code, diag);
     else if (ok)

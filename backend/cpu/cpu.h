@@ -20,8 +20,11 @@ struct cpu_options {
                            of another architecture */
     const char *symbol; /* C name of the entry */
     int max_threads;    /* 0: the cores here */
-    uint64_t seed;      /* of rng and rng-get-and-update-state */
-    bool in_parts;      /* an object may come as several, made on several threads (for the JIT) */
+    /* Debug information: lines of the text that diag->file names, from this directory. NULL: none
+     * of it. */
+    const char *debug_directory;
+    uint64_t seed; /* of rng and rng-get-and-update-state */
+    bool in_parts; /* an object may come as several, made on several threads (for the JIT) */
     const struct cpu_function *functions;
     int nfunctions;
 };

@@ -1,6 +1,7 @@
 /* One element of an instruction's result, from its operands' elements. */
 #include <string.h>
 
+#include "backend/cpu/debug_info.h"
 #include "backend/cpu/index_walk.h"
 #include "backend/cpu/lowering.h"
 
@@ -365,7 +366,9 @@ LLVMValueRef gen_leaf_element(struct cpu_gen *g, const struct hlo_instr *instr, 
         value = cpu_constant(&g->b, shape->type, 0);
     } else {
         g->depth++;
+        struct debug_place outer = debug_enter(g, instr);
         value = compute(g, instr, leaf, index);
+        debug_restore(g, outer);
         g->depth--;
     }
     scope_add(&g->seen, key, nkey, value);
@@ -379,5 +382,8 @@ LLVMValueRef gen_element(struct cpu_gen *g, const struct hlo_instr *instr,
 
 LLVMValueRef gen_computed_element(struct cpu_gen *g, const struct hlo_instr *instr, int leaf,
                                   const LLVMValueRef *index) {
-    return compute(g, instr, leaf, index);
+    struct debug_place outer = debug_enter(g, instr);
+    LLVMValueRef value = compute(g, instr, leaf, index);
+    debug_restore(g, outer);
+    return value;
 }

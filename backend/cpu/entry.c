@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "backend/cpu/debug_info.h"
 #include "passes/dataflow.h"
 #include "runtime/cpu/custom_call.h"
 
@@ -200,6 +201,7 @@ static void run_conditional(struct entry *e, const struct hlo_instr *instr) {
 
 static void run_computation(struct entry *e, const struct hlo_computation *computation) {
     for (const struct hlo_instr *i = computation->first; i; i = i->next) {
+        struct debug_place outer = debug_line(e->g, i);
         switch (i->opcode) {
         case OP_PARAMETER:
         case OP_CONSTANT:
@@ -210,6 +212,7 @@ static void run_computation(struct entry *e, const struct hlo_computation *compu
         default:
             if (!instr_is_alias(i)) run_kernel(e, i);
         }
+        debug_restore(e->g, outer);
     }
 }
 
@@ -353,6 +356,7 @@ bool entry_emit(struct cpu_gen *g, const struct buffer_assignment *assignment, c
     e.stamp = arena_array(g->arena, (size_t)assignment->nbuffers + 1, sizeof *e.stamp);
     g->function = function;
     cpu_mark_function(&g->b, function);
+    debug_function(g, function, NULL);
     e.workspace = LLVMGetParam(function, 2);
     LLVMPositionBuilderAtEnd(g->b.builder, new_block(&e, "entry"));
     load_arguments(&e, function, symbol);

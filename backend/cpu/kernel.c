@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/cpu/debug_info.h"
 #include "ir/print_internal.h"
 
 /* Each pointer names all others as disjoint from it: quadratic, so bounded. */
@@ -102,7 +103,9 @@ static void emit_with(struct cpu_gen *g, const struct kernel_call *call,
         pointers[i] = buffers[i];
     pointers[call->nbuffers] = scratch;
     if (call->nbuffers < MOST_DISJOINT) gen_declare_disjoint(g, call->nbuffers + 1, pointers);
+    struct debug_place outside = debug_enter(g, call->instr);
     call->lowering->emit(g, &k);
+    debug_restore(g, outside);
     gen_frame_leave(g, outer);
     scope_pop(&g->seen);
 }
@@ -115,6 +118,7 @@ static LLVMValueRef emit_function(struct cpu_gen *g, const struct kernel_call *c
     g->function = LLVMAddFunction(g->b.module, name, kernel_type(g));
     LLVMSetLinkage(g->function, LLVMInternalLinkage);
     cpu_mark_function(&g->b, g->function);
+    struct debug_place outside = debug_function(g, g->function, call->instr);
     LLVMPositionBuilderAtEnd(b, LLVMAppendBasicBlockInContext(g->b.context, g->function, "entry"));
     LLVMTypeRef pointer = LLVMPointerTypeInContext(g->b.context, 0);
     LLVMValueRef *buffers = arena_array(g->arena, (size_t)call->nbuffers + 1, sizeof *buffers);
@@ -127,6 +131,7 @@ static LLVMValueRef emit_function(struct cpu_gen *g, const struct kernel_call *c
     emit_with(g, call, buffers, LLVMGetParam(function, 1), LLVMGetParam(function, 2),
               LLVMGetParam(function, 3));
     LLVMBuildRetVoid(b);
+    debug_restore(g, outside);
     g->function = outer;
     if (here) LLVMPositionBuilderAtEnd(b, here);
     return function;

@@ -99,6 +99,7 @@ LLVMValueRef gen_alloca(struct cpu_gen *g, LLVMTypeRef type, int64_t count) {
     LLVMBasicBlockRef here = LLVMGetInsertBlock(g->b.builder);
     LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(g->function);
     LLVMValueRef first = LLVMGetFirstInstruction(entry);
+    LLVMMetadataRef place = LLVMGetCurrentDebugLocation2(g->b.builder); /* changed by a move */
     if (first)
         LLVMPositionBuilderBefore(g->b.builder, first);
     else
@@ -107,6 +108,7 @@ LLVMValueRef gen_alloca(struct cpu_gen *g, LLVMTypeRef type, int64_t count) {
     LLVMValueRef slot = LLVMBuildAlloca(g->b.builder, type, "");
     if (count != 1) LLVMSetAlignment(slot, 64);
     LLVMPositionBuilderAtEnd(g->b.builder, here);
+    LLVMSetCurrentDebugLocation2(g->b.builder, place);
     return slot;
 }
 

@@ -103,10 +103,12 @@ LLVMValueRef ir_slot(struct cpu_builder *b, LLVMTypeRef type, int64_t count, int
     LLVMBasicBlockRef here = LLVMGetInsertBlock(b->builder);
     LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(ir_function(b));
     LLVMValueRef first = LLVMGetFirstInstruction(entry);
+    LLVMMetadataRef place = LLVMGetCurrentDebugLocation2(b->builder); /* changed by a move */
     if (first) LLVMPositionBuilderBefore(b->builder, first);
     LLVMValueRef slot = LLVMBuildAlloca(b->builder, LLVMArrayType2(type, (uint64_t)count), "");
     LLVMSetAlignment(slot, (unsigned)alignment);
     LLVMPositionBuilderAtEnd(b->builder, here);
+    LLVMSetCurrentDebugLocation2(b->builder, place);
     return slot;
 }
 

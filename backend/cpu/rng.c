@@ -1,5 +1,7 @@
 /* rng and rng-get-and-update-state: the evaluator's generator, whose seed and counter live on the
  * entry function's stack and start anew with each run. */
+#include <llvm-c/DebugInfo.h>
+
 #include "backend/cpu/emit.h"
 #include "backend/cpu/lowering.h"
 #include "runtime/cpu/kernels.h"
@@ -26,12 +28,14 @@ static LLVMValueRef state_of(struct cpu_gen *g) {
     if (g->rng_state) return g->rng_state;
     LLVMBasicBlockRef here = LLVMGetInsertBlock(b);
     LLVMTypeRef i64 = LLVMInt64TypeInContext(g->b.context);
+    LLVMMetadataRef place = LLVMGetCurrentDebugLocation2(b); /* changed by a move */
     g->rng_state = gen_alloca(g, i64, 2);
     LLVMPositionBuilderBefore(b, LLVMGetNextInstruction(g->rng_state));
     LLVMValueRef one = gen_i64(g, 1);
     LLVMBuildStore(b, LLVMConstInt(i64, g->seed, false), g->rng_state);
     LLVMBuildStore(b, gen_i64(g, 0), LLVMBuildInBoundsGEP2(b, i64, g->rng_state, &one, 1, ""));
     LLVMPositionBuilderAtEnd(b, here);
+    LLVMSetCurrentDebugLocation2(b, place);
     return g->rng_state;
 }
 

@@ -4,6 +4,7 @@
  * the runtime sorts by digits. */
 #include <string.h>
 
+#include "backend/cpu/debug_info.h"
 #include "backend/cpu/emit.h"
 #include "backend/cpu/library.h"
 #include "ir/custom_call.h"
@@ -123,15 +124,23 @@ struct outer {
     LLVMValueRef function;
     LLVMBasicBlockRef block;
     uint64_t frame;
+    struct debug_place place;
 };
 
-/* Starts a private function in the middle of another one. */
-static struct outer begin_function(struct cpu_gen *g, const char *name, LLVMTypeRef type) {
-    struct outer outer = {g->function, LLVMGetInsertBlock(g->b.builder), gen_frame_enter(g)};
+/* Starts a function of an instruction in the middle of another one. */
+static struct outer begin_function(struct cpu_gen *g, const struct hlo_instr *instr,
+                                   const char *name, LLVMTypeRef type) {
+    struct outer outer = {
+        .function = g->function,
+        .block = LLVMGetInsertBlock(g->b.builder),
+        .frame = gen_frame_enter(g),
+    };
     scope_push(&g->seen);
-    g->function = LLVMAddFunction(g->b.module, name, type);
-    LLVMSetLinkage(g->function, LLVMPrivateLinkage);
+    g->function =
+        LLVMAddFunction(g->b.module, arena_printf(g->arena, "%s.%s", instr->name, name), type);
+    LLVMSetLinkage(g->function, LLVMInternalLinkage);
     cpu_mark_function(&g->b, g->function);
+    outer.place = debug_function(g, g->function, instr);
     LLVMPositionBuilderAtEnd(g->b.builder,
                              LLVMAppendBasicBlockInContext(g->b.context, g->function, "entry"));
     return outer;
@@ -149,6 +158,7 @@ static LLVMValueRef end_function(struct cpu_gen *g, struct outer outer, LLVMValu
     scope_pop(&g->seen);
     gen_frame_leave(g, outer.frame);
     LLVMPositionBuilderAtEnd(g->b.builder, outer.block);
+    debug_restore(g, outer.place);
     return function;
 }
 
@@ -170,7 +180,7 @@ LLVMValueRef gen_sort_comparator(struct cpu_gen *g, const struct hlo_instr *inst
     LLVMTypeRef i64 = LLVMInt64TypeInContext(g->b.context);
     LLVMTypeRef type = LLVMFunctionType(LLVMInt8TypeInContext(g->b.context),
                                         (LLVMTypeRef[]){pointer, i64, i64}, 3, false);
-    struct outer outer = begin_function(g, "before", type);
+    struct outer outer = begin_function(g, instr, "before", type);
     LLVMValueRef args[2 * MOST_OPERANDS], out[1];
     for (int j = 0; j < instr->noperands; j++)
         for (unsigned side = 0; side < 2; side++)
@@ -238,7 +248,7 @@ LLVMValueRef gen_sort_keys(struct cpu_gen *g, const struct hlo_instr *instr) {
     if (instr->opcode == OP_SORT && !key.value) return LLVMConstNull(pointer);
     LLVMTypeRef type = LLVMFunctionType(LLVMInt8TypeInContext(g->b.context),
                                         (LLVMTypeRef[]){pointer, i64, pointer}, 3, false);
-    struct outer outer = begin_function(g, "keys", type);
+    struct outer outer = begin_function(g, instr, "keys", type);
     LLVMTypeRef i1 = LLVMInt1TypeInContext(g->b.context);
     LLVMBuildBr(b, LLVMAppendBasicBlockInContext(g->b.context, g->function, "start"));
     LLVMPositionBuilderAtEnd(b, LLVMGetLastBasicBlock(g->function));
