@@ -3,29 +3,13 @@
  * the input, or the input is dilated, the product reads a padded copy of what it needs. */
 #include <string.h>
 
-#include "backend/cpu/dot.h"
+#include "backend/cpu/conv.h"
 #include "backend/cpu/lowering.h"
 #include "backend/cpu/matmul_ir.h"
 
-enum { LEAST_WORK = 64, MOST_DIMS = SHAPE_MAX_RANK };
+enum { LEAST_WORK = 64 };
 
-/* A convolution with its numbers at hand. */
-struct conv {
-    const struct hlo_instr *instr, *hero;
-    const struct dim_labels *labels;
-    const struct window *window;
-    struct product_view input, kernel;
-    const struct shape *in, *out, *weights;
-    int64_t a[SHAPE_MAX_RANK], b[SHAPE_MAX_RANK], c[SHAPE_MAX_RANK]; /* strides */
-    int64_t groups, batch_groups;
-    int64_t batch, features; /* of one group: input batch, input features */
-    int64_t outputs;         /* output features of one group */
-    struct product_spec spec;
-    /* Dimension of the result that each of spec.batch, m and n is, or part of which it is. */
-    int batch_dim[PRODUCT_MAX_DIMS], m_dim[PRODUCT_MAX_DIMS];
-};
-
-static bool conv_read(const struct hlo_instr *instr, struct conv *v) {
+bool conv_read(const struct hlo_instr *instr, struct conv *v) {
     memset(v, 0, sizeof *v);
     v->instr = instr;
     v->hero = product_hero(instr);

@@ -1,7 +1,7 @@
 /* Which code an instruction gets, and what has none. */
 #include "backend/cpu/lowering.h"
 
-#include "backend/cpu/dot.h"
+#include "backend/cpu/conv.h"
 #include "backend/cpu/library.h"
 #include "passes/fusion_shape.h"
 
@@ -130,6 +130,11 @@ static const struct cpu_lowering lowerings[] = {
      .splits_in_place = true},
     {.name = "update", .match = is_update, .emit = update_kernel_emit},
     {.name = "dot", .match = dot_match, .emit = dot_emit, .plan = dot_plan},
+    {.name = "depthwise",
+     .match = depthwise_match,
+     .units = depthwise_units,
+     .scratch = depthwise_scratch,
+     .emit = depthwise_emit},
     {.name = "convolution", .match = conv_match, .emit = conv_emit, .plan = conv_plan},
     {.name = "rows",
      .match = is_rows,

@@ -36,6 +36,31 @@ void ir_loop_end(struct cpu_builder *b, struct ir_loop *loop) {
     latch(b, loop);
 }
 
+struct ir_carrying ir_carrying_begin(struct cpu_builder *b, LLVMValueRef start, LLVMValueRef limit,
+                                     int64_t step, int count, LLVMValueRef *values) {
+    struct ir_carrying c = {.before = LLVMGetInsertBlock(b->builder), .count = count};
+    c.loop = ir_loop_begin(b, start, limit, step, true);
+    for (int i = 0; i < count; i++) {
+        c.first[i] = values[i];
+        c.phi[i] = LLVMBuildPhi(b->builder, LLVMTypeOf(values[i]), "");
+        LLVMAddIncoming(c.phi[i], &values[i], &c.before, 1);
+        values[i] = c.phi[i];
+    }
+    return c;
+}
+
+void ir_carrying_end(struct cpu_builder *b, struct ir_carrying *c, LLVMValueRef *values) {
+    LLVMBasicBlockRef last = LLVMGetInsertBlock(b->builder);
+    latch(b, &c->loop);
+    for (int i = 0; i < c->count; i++) {
+        LLVMAddIncoming(c->phi[i], &values[i], &last, 1);
+        LLVMValueRef end = LLVMBuildPhi(b->builder, LLVMTypeOf(values[i]), "");
+        LLVMAddIncoming(end, &c->first[i], &c->before, 1);
+        LLVMAddIncoming(end, &values[i], &last, 1);
+        values[i] = end;
+    }
+}
+
 static LLVMMetadataRef text_node(struct cpu_builder *b, const char *text) {
     return LLVMMDStringInContext2(b->context, text, strlen(text));
 }

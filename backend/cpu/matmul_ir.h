@@ -78,6 +78,19 @@ void ir_loop_end(struct cpu_builder *b, struct ir_loop *loop);
  * (0: as the optimiser likes). */
 void ir_loop_end_parallel(struct cpu_builder *b, struct ir_loop *loop, int width);
 
+/* A guarded loop that carries values: they are the loop's in its body, and after its end those of
+ * the last iteration (or of before, where there was none). */
+enum { IR_MOST_CARRIED = 32 };
+struct ir_carrying {
+    struct ir_loop loop;
+    LLVMBasicBlockRef before;
+    int count;
+    LLVMValueRef first[IR_MOST_CARRIED], phi[IR_MOST_CARRIED];
+};
+struct ir_carrying ir_carrying_begin(struct cpu_builder *b, LLVMValueRef start, LLVMValueRef limit,
+                                     int64_t step, int count, LLVMValueRef *values);
+void ir_carrying_end(struct cpu_builder *b, struct ir_carrying *loop, LLVMValueRef *values);
+
 /* if (condition) ... else ... ; `otherwise` NULL where there is no else part */
 struct ir_if {
     LLVMBasicBlockRef otherwise, after;

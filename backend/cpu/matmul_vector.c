@@ -124,30 +124,17 @@ static void dot_loop(struct vector_code *v, int columns, int vectors, LLVMValueR
     struct cpu_builder *b = v->b;
     int lanes = vectors ? v->lanes : 1, parts = vectors ? vectors : 1;
     LLVMTypeRef type = vectors ? v->vector : v->scalar;
-    LLVMBasicBlockRef before = LLVMGetInsertBlock(b->builder);
-    struct ir_loop loop = ir_loop_begin(b, start, limit, (int64_t)lanes * parts, true);
-    LLVMValueRef phi[COLUMNS * DOT_VECTORS], next[COLUMNS * DOT_VECTORS];
-    for (int i = 0; i < columns * parts; i++) {
-        phi[i] = LLVMBuildPhi(b->builder, type, "");
-        LLVMAddIncoming(phi[i], &sums[i], &before, 1);
-    }
+    struct ir_carrying loop =
+        ir_carrying_begin(b, start, limit, (int64_t)lanes * parts, columns * parts, sums);
     for (int p = 0; p < parts; p++) {
-        LLVMValueRef k = ir_addk(b, loop.i, (int64_t)p * lanes);
+        LLVMValueRef k = ir_addk(b, loop.loop.i, (int64_t)p * lanes);
         LLVMValueRef x = ir_load(b, type, ir_at(b, a, ir_mulk(b, k, v->size)), (int)v->size);
         for (int i = 0; i < columns; i++) {
             LLVMValueRef y = load_b(v, ir_at(b, column[i], ir_mulk(b, k, v->from_size)), lanes);
-            next[i * parts + p] = matmul_multiply_add(b, x, y, phi[i * parts + p]);
+            sums[i * parts + p] = matmul_multiply_add(b, x, y, sums[i * parts + p]);
         }
     }
-    LLVMBasicBlockRef body = LLVMGetInsertBlock(b->builder);
-    ir_loop_end(b, &loop);
-    for (int i = 0; i < columns * parts; i++) {
-        LLVMAddIncoming(phi[i], &next[i], &body, 1);
-        LLVMValueRef end = LLVMBuildPhi(b->builder, type, "");
-        LLVMAddIncoming(end, &sums[i], &before, 1);
-        LLVMAddIncoming(end, &next[i], &body, 1);
-        sums[i] = end;
-    }
+    ir_carrying_end(b, &loop, sums);
 }
 
 static void dot_columns(struct vector_code *v, LLVMValueRef function, int columns,

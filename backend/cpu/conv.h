@@ -1,0 +1,32 @@
+/* What the emitters of convolutions share. Private to them. */
+#ifndef BACKEND_CPU_CONV_H
+#define BACKEND_CPU_CONV_H
+
+#include "backend/cpu/dot.h"
+
+/* A convolution with its numbers at hand. */
+struct conv {
+    const struct hlo_instr *instr, *hero;
+    const struct dim_labels *labels;
+    const struct window *window;
+    struct product_view input, kernel;
+    const struct shape *in, *out, *weights;
+    int64_t a[SHAPE_MAX_RANK], b[SHAPE_MAX_RANK], c[SHAPE_MAX_RANK]; /* strides */
+    int64_t groups, batch_groups;
+    int64_t batch, features; /* of one group: input batch, input features */
+    int64_t outputs;         /* output features of one group */
+    struct product_spec spec;
+    /* Dimension of the result that each of spec.batch, m and n is, or part of which it is. */
+    int batch_dim[PRODUCT_MAX_DIMS], m_dim[PRODUCT_MAX_DIMS];
+};
+
+/* False where the instruction is no convolution, or its operands do not lie well in memory. */
+bool conv_read(const struct hlo_instr *instr, struct conv *conv);
+
+/* One input feature and one output feature a group: vectors of channels (conv_depthwise.c). */
+bool depthwise_match(const struct hlo_instr *instr);
+int64_t depthwise_units(const struct hlo_instr *instr);
+int64_t depthwise_scratch(const struct hlo_instr *instr);
+void depthwise_emit(struct cpu_gen *g, struct cpu_kernel *k);
+
+#endif
