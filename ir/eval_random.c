@@ -1,5 +1,6 @@
 /* Random bits: Threefry 2x32 and Philox 4x32 (Salmon et al., Parallel Random Numbers: As Easy as
  * 1, 2, 3, 2011), laid out as XLA does. */
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -219,6 +220,8 @@ struct literal *eval_stochastic_convert(struct eval *e, const struct hlo_instr *
     for (int64_t k = 0; result && k < instr->shape->count; k++) {
         scalar_load(ops[1]->shape->type, ops[1]->data, k, 1, &u);
         value = literal_get_double(ops[0], k);
+        if (from != TYPE_F16 && fabs(value) < (from == TYPE_F64 ? DBL_MIN : FLT_MIN))
+            value = copysign(0.0, value); /* subnormal operands are zero */
         part = modf(fabs(value), &whole);
         if (part > 0 && (double)(uint64_t)scalar_wrap(u.i, bits, false) < ldexp(part, bits))
             whole += 1;
