@@ -34,7 +34,7 @@ def run(command, timeout):
 
 
 def number(pattern, text):
-    found = re.findall(pattern, text)
+    found = re.findall(pattern, text, re.M)
     return int(found[-1]) if found else 0
 
 
@@ -80,10 +80,26 @@ def cases(build, target, program, paths):
     add(f"cases {target} {program}", passed, failed, skipped)
 
 
-def cpu_paths():
-    """The cases that the CPU target must run: one a line in a list beside the corpus."""
-    with open(os.path.join(ROOT, "testdata/corpus/cpu.txt")) as lines:
-        return ["testdata/corpus/" + line.strip() for line in lines if line.strip()]
+def optimized_paths():
+    """Cases whose optimized.hlo can run: the text has all constants, and calls nothing of XLA's own."""
+    paths = []
+    for path in sorted(glob.glob(os.path.join(ROOT, "testdata/corpus/*/*/optimized.hlo"))):
+        with open(path) as text:
+            if "constant({...})" not in text.read():
+                paths.append(os.path.dirname(path))
+    return paths
+
+
+def random_programs(build, count, seed):
+    """Native code against the evaluator; what fails is shrunk and kept for a look."""
+    keep = os.path.join(build, "random")
+    status, text = run([sys.executable, "testdata/tools/random_hlo.py", os.path.join(build, "hlocc"),
+                        "--count=%d" % count, "--seed=%d" % seed, "--jobs=" + JOBS, "--keep=" + keep], 3600)
+    passed, failed = number(r"^(\d+) passed, \d+ failed$", text), number(r"passed, (\d+) failed$", text)
+    if status != 0:
+        failed = failed or 1
+        print(text)
+    add("random programs", passed, failed)
 
 
 def main():
@@ -99,10 +115,11 @@ def main():
     everything = ["testdata/corpus/" + part for part in ("seed", "op", "model", "linalg", "tf", "hlo",
                                                      "spmd")]
     cases(build, "interp", "module.hlo", everything)
-    if os.path.exists(os.path.join(ROOT, "testdata/corpus/cpu.txt")):
-        cases(build, "cpu", "module.hlo", cpu_paths())
+    cases(build, "cpu", "module.hlo", everything)
+    random_programs(build, 10000 if long else 250, 1)
     if long:
-        cases(build, "interp", "optimized.hlo", everything)
+        cases(build, "interp", "optimized.hlo", optimized_paths())
+        cases(build, "cpu", "optimized.hlo", optimized_paths())
     print("{passed} passed, {failed} failed".format(**totals)
           + (", {} skipped".format(totals["skipped"]) if totals["skipped"] else ""))
     return 1 if totals["failed"] or not totals["passed"] else 0
