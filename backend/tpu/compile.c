@@ -17,6 +17,8 @@ static bool lower_instr(struct lower *lower, const struct hlo_instr *instr) {
     case OP_CONDITIONAL: return lower_conditional(lower, instr);
     case OP_CALL: return lower_computation(lower, instr->called[0]);
     case OP_SCATTER: return lower_scatter(lower, instr);
+    case OP_DOT:
+    case OP_CONVOLUTION: return lower_product(lower, instr);
     case OP_SORT: return lower_sort(lower, instr);
     case OP_CHOLESKY: return lower_cholesky(lower, instr);
     case OP_TRIANGULAR_SOLVE: return lower_triangular_solve(lower, instr);
