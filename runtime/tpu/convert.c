@@ -58,7 +58,7 @@ static inline uint32_t from_narrow(struct format f, uint32_t code) {
     if (f.edge == NAN_ONES && exponent == top && mantissa == ones) return sign | 0x7fc00000;
     if (f.edge == IEEE && exponent == top) return sign | 0x7f800000 | mantissa << (23 - f.mantissa);
     uint32_t scale = (uint32_t)(127 + 1 - f.bias - f.mantissa) << 23;
-    uint32_t small = tpu_float_word((float)mantissa * tpu_word_float(scale));
+    uint32_t small = lane_bits((float)mantissa * lane_float(scale));
     uint32_t normal = (exponent + 127 - (uint32_t)f.bias) << 23 | mantissa << (23 - f.mantissa);
     return sign | (exponent ? normal : small);
 }

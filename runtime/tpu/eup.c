@@ -5,10 +5,10 @@
 #include "runtime/tpu/lanes.h"
 
 static inline float in(uint32_t word) {
-    return tpu_word_float(word & 0x7f800000 ? word : word & 0x80000000);
+    return lane_float(word & 0x7f800000 ? word : word & 0x80000000);
 }
 static inline uint32_t out(float value) {
-    uint32_t word = tpu_float_word(value);
+    uint32_t word = lane_bits(value);
     return word & 0x7f800000 ? word : word & 0x80000000;
 }
 

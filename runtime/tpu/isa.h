@@ -8,10 +8,10 @@
  * Rules that whoever packs bundles must keep (the emulator stops where one is broken):
  *   1. All slots of a bundle read registers, predicates and masks as they are before the bundle. A
  *      register may be read and written in one bundle: the reader gets the old value.
- *   2. A result may be read `latency` cycles after the issue of the bundle that wrote it, no sooner.
- *      Until then no other instruction may write that register either. Both hold across branches.
- *      Stalls only add cycles, so distances in bundles are enough. Two writers of one register in
- *      one bundle are an error.
+ *   2. A result may be read `latency` cycles after the issue of the bundle that wrote it, no
+ * sooner. Until then no other instruction may write that register either. Both hold across
+ * branches. Stalls only add cycles, so distances in bundles are enough. Two writers of one register
+ * in one bundle are an error.
  *   3. A write through a mask other than m0 (MERGE) reads its old dest: rule 2 holds for that too.
  *   4. An instruction whose predicate is off does nothing at all: no read, write, push or pop.
  *   5. Branches (BR, CALL, JR, BDNZ) take effect after TPU_BRANCH_DELAY further bundles, which

@@ -25,8 +25,6 @@ void tpu_sublane_compute(enum tpu_op op, uint32_t *d, const uint32_t *a, uint32_
 void tpu_blend(uint32_t *d, const uint32_t *old, const uint32_t *value, const uint32_t *mask);
 void tpu_fill(uint32_t *d, uint32_t value);
 uint32_t tpu_bf16_bits(uint32_t f32); /* nearest even; NaN becomes quiet with its sign */
-float tpu_word_float(uint32_t word);
-uint32_t tpu_float_word(float value);
 uint32_t tpu_scalar_compute(enum tpu_op op, uint32_t a, uint32_t b);
 
 /* Subnormals count as zero while a program runs; the host's mode comes back afterwards. */

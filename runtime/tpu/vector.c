@@ -7,28 +7,8 @@
 
 #pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
 
-static inline float f32(uint32_t word) {
-    float value;
-    memcpy(&value, &word, sizeof value);
-    return value;
-}
-static inline uint32_t bits(float value) {
-    uint32_t word;
-    memcpy(&word, &value, sizeof word);
-    return word;
-}
-static inline uint32_t flush(uint32_t word) {
-    return word & 0x7f800000 ? word : word & 0x80000000;
-}
 static inline int32_t sgn(uint32_t word) {
     return (int32_t)word;
-}
-
-float tpu_word_float(uint32_t word) {
-    return f32(word);
-}
-uint32_t tpu_float_word(float value) {
-    return bits(value);
 }
 
 /* One function with b a register, one with b a word for all lanes. */
@@ -51,25 +31,11 @@ uint32_t tpu_float_word(float value) {
     }
 #define ON(condition) (0u - (uint32_t)(condition))
 
-static inline uint32_t max_f32(uint32_t x, uint32_t y) {
-    uint32_t greater = f32(x) > f32(y) ? x : y, quiet = 0x00400000;
-    greater = f32(x) == f32(y) ? x & y : greater;
-    greater = f32(x) != f32(x) ? x | quiet : greater;
-    greater = f32(y) != f32(y) ? y | quiet : greater;
-    return flush(greater);
-}
-static inline uint32_t min_f32(uint32_t x, uint32_t y) {
-    uint32_t less = f32(x) < f32(y) ? x : y, quiet = 0x00400000;
-    less = f32(x) == f32(y) ? x | y : less;
-    less = f32(x) != f32(x) ? x | quiet : less;
-    less = f32(y) != f32(y) ? y | quiet : less;
-    return flush(less);
-}
 /* Half-way cases away from zero; what has no fraction stays. */
 static inline uint32_t round_away(uint32_t x) {
-    float value = f32(x & 0x7fffffff), down = floorf(value);
+    float value = lane_float(x & 0x7fffffff), down = floorf(value);
     float rounded = value - down >= 0.5f ? down + 1.0f : down;
-    return value < 0x1p23f ? bits(rounded) | (x & 0x80000000) : x;
+    return value < 0x1p23f ? lane_bits(rounded) | (x & 0x80000000) : x;
 }
 static inline uint32_t bf16(uint32_t x) {
     uint32_t rounded = (x + 0x7fff + (x >> 16 & 1)) >> 16;
@@ -105,7 +71,7 @@ static inline uint32_t leading_zeros(uint32_t x) {
     return 32 - ones(x);
 }
 static inline uint32_t to_signed(uint32_t x) {
-    float value = f32(x);
+    float value = lane_float(x);
     bool inside = value >= -0x1p31f && value < 0x1p31f;
     int32_t whole = (int32_t)(inside ? value : 0.0f);
     uint32_t outside = value != value ? 0 : value < 0 ? 0x80000000 : 0x7fffffff;
@@ -113,7 +79,7 @@ static inline uint32_t to_signed(uint32_t x) {
 }
 /* In two halves, as SIMD units convert signed numbers only. */
 static inline uint32_t to_unsigned(uint32_t x) {
-    float value = f32(x);
+    float value = lane_float(x);
     bool upper = value >= 0x1p31f, inside = value >= 0 && value < 0x1p32f;
     float part = upper ? value - 0x1p31f : value;
     uint32_t whole = (uint32_t)(int32_t)(inside ? part : 0.0f) + (upper ? 0x80000000 : 0);
@@ -124,24 +90,24 @@ static inline uint32_t to_unsigned(uint32_t x) {
 static inline uint32_t from_unsigned(uint32_t x) {
     float small = (float)sgn(x & 0x7fffffff);
     float large = 2.0f * (float)sgn(x >> 1 | (x & 1));
-    return bits(x >> 31 ? large : small);
+    return lane_bits(x >> 31 ? large : small);
 }
 static inline uint32_t nonzero_bytes(uint32_t x) {
     uint32_t low = ((x & 0x7f7f7f7f) + 0x7f7f7f7f) | x;
     return (low >> 7 & 0x01010101) * 255;
 }
 
-LANES(add_f, bits(f32(x) + f32(y)))
-LANES(sub_f, bits(f32(x) - f32(y)))
-LANES(rsub_f, bits(f32(y) - f32(x)))
-LANES(mul_f, bits(f32(x) * f32(y)))
-LANES(max_f, max_f32(x, y))
-LANES(min_f, min_f32(x, y))
-LANES(floor_f, bits(floorf(f32(flush(x)))))
-LANES(ceil_f, bits(ceilf(f32(flush(x)))))
-LANES(trunc_f, bits(truncf(f32(flush(x)))))
-LANES(rint_f, bits(rintf(f32(flush(x)))))
-LANES(round_f, round_away(flush(x)))
+LANES(add_f, lane_bits(lane_float(x) + lane_float(y)))
+LANES(sub_f, lane_bits(lane_float(x) - lane_float(y)))
+LANES(rsub_f, lane_bits(lane_float(y) - lane_float(x)))
+LANES(mul_f, lane_bits(lane_float(x) * lane_float(y)))
+LANES(max_f, lane_max(x, y))
+LANES(min_f, lane_min(x, y))
+LANES(floor_f, lane_bits(floorf(lane_float(lane_flush(x)))))
+LANES(ceil_f, lane_bits(ceilf(lane_float(lane_flush(x)))))
+LANES(trunc_f, lane_bits(truncf(lane_float(lane_flush(x)))))
+LANES(rint_f, lane_bits(rintf(lane_float(lane_flush(x)))))
+LANES(round_f, round_away(lane_flush(x)))
 LANES(rbf_f, bf16(x) << 16)
 LANES(add_s, x + y)
 LANES(sub_s, x - y)
@@ -167,15 +133,15 @@ LANES(packh_, (x & 0xffff) | y << 16)
 LANES(packb_, (x & 0x00ff00ff) | (y & 0x00ff00ff) << 8)
 LANES(f2s_, to_signed(x))
 LANES(f2u_, to_unsigned(x))
-LANES(s2f_, bits((float)sgn(x)))
+LANES(s2f_, lane_bits((float)sgn(x)))
 LANES(u2f_, from_unsigned(x))
 LANES(f2bf_, bf16(x))
-LANES(eq_f, ON(f32(x) == f32(y)))
-LANES(ne_f, ON(f32(x) != f32(y)))
-LANES(lt_f, ON(f32(x) < f32(y)))
-LANES(le_f, ON(f32(x) <= f32(y)))
-LANES(gt_f, ON(f32(x) > f32(y)))
-LANES(ge_f, ON(f32(x) >= f32(y)))
+LANES(eq_f, ON(lane_float(x) == lane_float(y)))
+LANES(ne_f, ON(lane_float(x) != lane_float(y)))
+LANES(lt_f, ON(lane_float(x) < lane_float(y)))
+LANES(le_f, ON(lane_float(x) <= lane_float(y)))
+LANES(gt_f, ON(lane_float(x) > lane_float(y)))
+LANES(ge_f, ON(lane_float(x) >= lane_float(y)))
 LANES(eq_s, ON(x == y))
 LANES(ne_s, ON(x != y))
 LANES(lt_s, ON(sgn(x) < sgn(y)))
@@ -227,12 +193,12 @@ TPU_CLONES void tpu_fill(uint32_t *d, uint32_t value) {
 }
 
 void tpu_sublane_compute(enum tpu_op op, uint32_t *d, const uint32_t *a, uint32_t b) {
-    tpu_vreg result;
+    tpu_vreg copy;
+    if (d == a) a = memcpy(copy, a, sizeof copy);
     for (uint32_t s = 0; s < TPU_SUBLANES; s++) {
         uint32_t from = op == TPU_VROTS ? (s - b) & 7 : b & 7;
-        memcpy(result + s * TPU_LANES, a + from * TPU_LANES, TPU_ROW_BYTES);
+        memcpy(d + s * TPU_LANES, a + from * TPU_LANES, TPU_ROW_BYTES);
     }
-    memcpy(d, result, sizeof result);
 }
 
 uint32_t tpu_scalar_compute(enum tpu_op op, uint32_t a, uint32_t b) {

@@ -1,51 +1,66 @@
 /* The cross-lane unit's functions. */
 #include <string.h>
 
-#include "runtime/tpu/machine.h"
+#include "runtime/tpu/lanes.h"
 
-typedef uint32_t combine(uint32_t x, uint32_t y);
+#pragma GCC optimize("O3")
 
-static uint32_t one_lane(enum tpu_op op, uint32_t x, uint32_t y) {
-    switch (op) {
-    case TPU_XSUMF: return tpu_float_word(tpu_word_float(x) + tpu_word_float(y));
-    case TPU_XSUM: return x + y;
-    case TPU_XMAXS: return tpu_scalar_compute(TPU_SMAXS, x, y);
-    case TPU_XMINS: return tpu_scalar_compute(TPU_SMINS, x, y);
-    case TPU_XMAXU: return x > y ? x : y;
-    default: return x < y ? x : y; /* XMINU */
+/* Every sublane folded in halves, the order that a sum is defined by; all lanes get the result. */
+#define FOLD(name, expression)                                                                     \
+    TPU_CLONES static void fold_##name(uint32_t *d, const uint32_t *a) {                           \
+        for (int s = 0; s < TPU_SUBLANES; s++) {                                                   \
+            uint32_t row[TPU_LANES];                                                               \
+            memcpy(row, a + s * TPU_LANES, sizeof row);                                            \
+            for (int width = TPU_LANES / 2; width > 0; width /= 2) {                               \
+                for (int l = 0; l < width; l++) {                                                  \
+                    uint32_t x = row[l], y = row[l + width];                                       \
+                    row[l] = (expression);                                                         \
+                }                                                                                  \
+            }                                                                                      \
+            for (int l = 0; l < TPU_LANES; l++)                                                    \
+                d[s * TPU_LANES + l] = row[0];                                                     \
+        }                                                                                          \
     }
-}
+FOLD(sum_f, lane_bits(lane_float(x) + lane_float(y)))
+FOLD(max_f, lane_max(x, y))
+FOLD(min_f, lane_min(x, y))
+FOLD(sum_s, x + y)
+FOLD(max_s, (int32_t)x > (int32_t)y ? x : y)
+FOLD(min_s, (int32_t)x < (int32_t)y ? x : y)
+FOLD(max_u, x > y ? x : y)
+FOLD(min_u, x < y ? x : y)
 
-/* Folded in halves: the order that a sum is defined by. */
 static void fold(enum tpu_op op, uint32_t *d, const uint32_t *a) {
-    enum tpu_op lanes = op == TPU_XMAXF ? TPU_VMAXF : op == TPU_XMINF ? TPU_VMINF : TPU_EMPTY;
-    tpu_vreg value;
-    memcpy(value, a, sizeof value);
-    for (int width = TPU_LANES / 2; width > 0; width /= 2) {
-        if (lanes != TPU_EMPTY) {
-            tpu_vreg other;
-            tpu_xlu_compute(TPU_XROT, other, value, NULL, -width);
-            tpu_vector_fns(lanes).vector(value, value, other);
-            continue;
-        }
-        for (int s = 0; s < TPU_SUBLANES; s++) {
-            uint32_t *row = value + s * TPU_LANES;
-            for (int l = 0; l < width; l++)
-                row[l] = one_lane(op, row[l], row[l + width]);
-        }
-    }
-    for (int s = 0; s < TPU_SUBLANES; s++) {
-        for (int l = 0; l < TPU_LANES; l++)
-            d[s * TPU_LANES + l] = value[s * TPU_LANES];
+    switch (op) {
+    case TPU_XSUMF: fold_sum_f(d, a); break;
+    case TPU_XMAXF: fold_max_f(d, a); break;
+    case TPU_XMINF: fold_min_f(d, a); break;
+    case TPU_XSUM: fold_sum_s(d, a); break;
+    case TPU_XMAXS: fold_max_s(d, a); break;
+    case TPU_XMINS: fold_min_s(d, a); break;
+    case TPU_XMAXU: fold_max_u(d, a); break;
+    default: fold_min_u(d, a); break;
     }
 }
 
-static void permute(enum tpu_op op, uint32_t *d, const uint32_t *a, const uint32_t *b) {
-    for (uint32_t i = 0; i < TPU_REG_WORDS; i++) {
-        uint32_t s = i / TPU_LANES, l = i % TPU_LANES;
-        if (op == TPU_XPERM) l = b[i] % TPU_LANES;
-        if (op == TPU_XPERMS) s = b[i] % TPU_SUBLANES;
-        d[i] = a[s * TPU_LANES + l];
+/* d is the FIFO's, so never a or b. */
+TPU_CLONES static void permute_lanes(uint32_t *d, const uint32_t *a, const uint32_t *b) {
+#pragma GCC ivdep
+    for (uint32_t i = 0; i < TPU_REG_WORDS; i++)
+        d[i] = a[(i & ~(TPU_LANES - 1u)) | (b[i] & (TPU_LANES - 1u))];
+}
+
+TPU_CLONES static void permute_sublanes(uint32_t *d, const uint32_t *a, const uint32_t *b) {
+#pragma GCC ivdep
+    for (uint32_t i = 0; i < TPU_REG_WORDS; i++)
+        d[i] = a[(b[i] & (TPU_SUBLANES - 1u)) * TPU_LANES | (i & (TPU_LANES - 1u))];
+}
+
+TPU_CLONES static void broadcast_lane(uint32_t *d, const uint32_t *a, uint32_t lane) {
+    for (int s = 0; s < TPU_SUBLANES; s++) {
+        uint32_t word = a[s * TPU_LANES + (int)lane];
+        for (int l = 0; l < TPU_LANES; l++)
+            d[s * TPU_LANES + l] = word;
     }
 }
 
@@ -60,12 +75,9 @@ void tpu_xlu_compute(enum tpu_op op, uint32_t *d, const uint32_t *a, const uint3
             memcpy(d + s * TPU_LANES, row + TPU_LANES - by, by * sizeof *d);
         }
         break;
-    case TPU_XBC:
-        for (int i = 0; i < TPU_REG_WORDS; i++)
-            d[i] = a[i / TPU_LANES * TPU_LANES + (int)by];
-        break;
-    case TPU_XPERM:
-    case TPU_XPERMS: permute(op, d, a, b); break;
+    case TPU_XBC: broadcast_lane(d, a, by); break;
+    case TPU_XPERM: permute_lanes(d, a, b); break;
+    case TPU_XPERMS: permute_sublanes(d, a, b); break;
     default: fold(op, d, a); break;
     }
 }
