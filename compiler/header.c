@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "compiler/load.h"
+#include "compiler/npy.h"
 
 static const char *c_type(enum element_type type) {
     const struct element_type_info *info = element_type_info(type);
@@ -88,106 +89,43 @@ void header_write(FILE *out, const struct hlo_module *module, const char *symbol
 
 /* ---- executables ---- */
 
-static const char driver_head[] =
-    "#include <stdint.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n"
-    "struct array {\n    long long bytes;\n    const char *type, *shape;\n};\n";
-
-static const char driver_body[] =
-    "static void fail(const char *path, const char *why) {\n"
-    "    fprintf(stderr, \"%s: error: %s\\n\", path, why);\n"
-    "    exit(1);\n"
-    "}\n\n"
-    "static void *allocate(long long bytes) {\n"
-    "    size_t size = ((size_t)bytes + 63) / 64 * 64;\n"
-    "    void *data = aligned_alloc(64, size ? size : 64);\n"
-    "    if (!data) fail(\"memory\", \"exhausted\");\n"
-    "    return data;\n"
-    "}\n\n"
-    "/* The header must be the one that numpy writes for this type and shape. */\n"
-    "static void *read_array(const char *path, const struct array *array) {\n"
-    "    unsigned char head[12];\n"
-    "    char text[65536], want[1024];\n"
-    "    FILE *file = fopen(path, \"rb\");\n"
-    "    if (!file) fail(path, \"cannot be opened\");\n"
-    "    if (fread(head, 1, 10, file) != 10 || memcmp(head, \"\\x93NUMPY\", 6)) fail(path, \"is no "
-    ".npy file\");\n"
-    "    size_t size = head[8] + 256u * head[9];\n"
-    "    if (head[6] != 1 || size >= sizeof text || fread(text, 1, size, file) != size) fail(path, "
-    "\"is no version 1 .npy file\");\n"
-    "    text[size] = 0;\n"
-    "    snprintf(want, sizeof want, \"'descr': '%s'\", array->type);\n"
-    "    if (!strstr(text, want)) fail(path, \"has another element type\");\n"
-    "    if (array->bytes && !strstr(text, \"'fortran_order': False\")) fail(path, \"is not "
-    "row-major\");\n"
-    "    snprintf(want, sizeof want, \"'shape': (%s)\", array->shape);\n"
-    "    if (!strstr(text, want)) fail(path, \"has another shape\");\n"
-    "    char *data = allocate(array->bytes);\n"
-    "    if (fread(data, 1, (size_t)array->bytes, file) != (size_t)array->bytes) fail(path, \"is "
-    "truncated\");\n"
-    "    fclose(file);\n"
-    "    return data;\n"
-    "}\n\n"
-    "static void write_array(const char *path, const struct array *array, const void *data) {\n"
-    "    char text[2048];\n"
-    "    int n = snprintf(text, sizeof text, \"{'descr': '%s', 'fortran_order': False, 'shape': "
-    "(%s), }\", array->type, array->shape);\n"
-    "    int size = (n + 11 + 63) / 64 * 64 - 10;\n"
-    "    unsigned char head[10] = \"\\x93NUMPY\\1\";\n"
-    "    head[7] = 0;\n"
-    "    head[8] = (unsigned char)size;\n"
-    "    head[9] = (unsigned char)(size >> 8);\n"
-    "    FILE *file = fopen(path, \"wb\");\n"
-    "    if (!file) fail(path, \"cannot be written\");\n"
-    "    fwrite(head, 1, 10, file);\n"
-    "    fprintf(file, \"%-*s\\n\", size - 1, text);\n"
-    "    fwrite(data, 1, (size_t)array->bytes, file);\n"
-    "    if (fclose(file)) fail(path, \"cannot be written\");\n"
-    "}\n\n";
-
-static void write_table_row(FILE *out, const struct shape *shape) {
+/* One text an array, as hlocc_rt_main reads it. */
+static void write_description(FILE *out, const struct shape *shape, const char *name) {
     const struct element_type_info *info = element_type_info(shape->type);
-    char kind = 'V';
-    if (info->kind == KIND_PRED) kind = 'b';
-    if (info->kind == KIND_COMPLEX) kind = 'c';
-    if (info->kind == KIND_SIGNED && info->bits >= 8) kind = 'i';
-    if (info->kind == KIND_UNSIGNED && info->bits >= 8) kind = 'u';
-    if (shape->type == TYPE_F16 || shape->type == TYPE_F32 || shape->type == TYPE_F64) kind = 'f';
-    char order = info->size == 1 || kind == 'V' ? '|' : '<';
-    fprintf(out, "    {%" PRId64 "LL, \"%c%c%d\", \"", shape->bytes, order, kind, info->size);
-    for (int d = 0; d < shape->rank; d++) {
-        fprintf(out, "%s%" PRId64, d ? ", " : "", shape->dims[d]);
-    }
-    fprintf(out, "%s\"},\n", shape->rank == 1 ? "," : "");
+    char sign = info->kind == KIND_SIGNED ? 's' : info->kind == KIND_UNSIGNED ? 'u' : '-';
+    fprintf(out, "    \"%c %d %d %c %s %d", npy_kind(shape->type), info->size, info->bits, sign,
+            element_type_name(shape->type), shape->rank);
+    for (int d = 0; d < shape->rank; d++)
+        fprintf(out, " %" PRId64, shape->dims[d]);
+    fputc(' ', out);
+    write_comment_text(out, name);
+    fputs("\",\n", out);
 }
 
-void driver_write(FILE *out, const struct hlo_module *module, const char *symbol,
-                  const char *header) {
-    int inputs = module_flat_parameters(module);
+void driver_write(FILE *out, const struct hlo_module *module, const char *symbol) {
     const struct shape *result = module->entry->root->shape;
-    int outputs = shape_array_leaves(result);
-    fprintf(out, "%s#include \"%s\"\n\nstatic const struct array arrays_in[] = {\n", driver_head,
-            header);
-    for (int i = 0; i < inputs; i++)
-        write_table_row(out, module_flat_parameter(module, i));
-    fprintf(out, "    {0, \"\", \"\"}};\nstatic const struct array arrays_out[] = {\n");
+    int inputs = module_flat_parameters(module), outputs = shape_array_leaves(result);
+    fprintf(out,
+            "#include <stddef.h>\n\n"
+            "typedef int entry(const void *const *inputs, void *const *outputs, void *workspace);\n"
+            "int hlocc_rt_main(int argc, char **argv, int ninputs, const char *const *inputs,\n"
+            "                  int noutputs, const char *const *outputs, entry *function,\n"
+            "                  size_t workspace_size);\n"
+            "entry %s;\n"
+            "extern const size_t %s_workspace_size;\n\n"
+            "static const char *const inputs[] = {\n",
+            symbol, symbol);
+    for (int i = 0; i < module->entry->nparameters; i++) {
+        const struct hlo_instr *parameter = module->entry->parameters[i];
+        for (int k = 0; k < shape_array_leaves(parameter->shape); k++)
+            write_description(out, shape_array_leaf(parameter->shape, k), parameter->name);
+    }
+    fprintf(out, "    0};\nstatic const char *const outputs[] = {\n");
     for (int i = 0; i < outputs; i++)
-        write_table_row(out, shape_array_leaf(result, i));
-    fprintf(out, "    {0, \"\", \"\"}};\n\n%s", driver_body);
-    fprintf(
-        out,
-        "int main(int argc, char **argv) {\n"
-        "    enum { IN = %d, OUT = %d };\n"
-        "    const void *in[IN + 1];\n    void *out[OUT + 1];\n"
-        "    if (argc != 1 + IN + OUT) {\n"
-        "        fprintf(stderr, \"usage: %%s IN.npy... OUT.npy...   (%%d inputs, %%d "
-        "outputs)\\n\", argv[0], IN, OUT);\n"
-        "        return 2;\n    }\n"
-        "    for (int i = 0; i < IN; i++) in[i] = read_array(argv[1 + i], &arrays_in[i]);\n"
-        "    for (int i = 0; i < OUT; i++) out[i] = allocate(arrays_out[i].bytes);\n"
-        "    int status = %s(in, out, allocate((long long)%s_workspace_size));\n"
-        "    if (status) {\n        fprintf(stderr, \"error %%d\\n\", status);\n        return "
-        "1;\n    }\n"
-        "    for (int i = 0; i < OUT; i++) write_array(argv[1 + IN + i], &arrays_out[i], out[i]);\n"
-        "    return 0;\n}\n",
-        inputs, outputs, symbol, symbol);
+        write_description(out, shape_array_leaf(result, i), "");
+    fprintf(out,
+            "    0};\n\nint main(int argc, char **argv) {\n"
+            "    return hlocc_rt_main(argc, argv, %d, inputs, %d, outputs, %s, "
+            "%s_workspace_size);\n}\n",
+            inputs, outputs, symbol, symbol);
 }

@@ -8,8 +8,7 @@
 
 /* Declares the entry and spells out every input's and output's type and shape. */
 void header_write(FILE *out, const struct hlo_module *module, const char *symbol);
-/* A C program around the header's function: .npy files in, .npy files out. */
-void driver_write(FILE *out, const struct hlo_module *module, const char *symbol,
-                  const char *header);
+/* A C program around the function: .npy files in, .npy files out (runtime/cpu/driver.h). */
+void driver_write(FILE *out, const struct hlo_module *module, const char *symbol);
 
 #endif

@@ -39,26 +39,20 @@ static bool run_cc(char *const *arguments, struct fault *fault) {
 
 static bool write_driver(const struct hlo_module *module, const char *directory, const char *symbol,
                          struct fault *fault) {
-    char *header = text_format("%s/program.h", directory);
     char *driver = text_format("%s/main.c", directory);
     struct output output;
-    bool ok = output_open(&output, header, fault);
+    bool ok = output_open(&output, driver, fault);
     if (ok) {
-        header_write(output.stream, module, symbol);
-        ok = output_commit(&output, fault) && output_open(&output, driver, fault);
-    }
-    if (ok) {
-        driver_write(output.stream, module, symbol, "program.h");
+        driver_write(output.stream, module, symbol);
         ok = output_commit(&output, fault);
     }
-    free(header);
     free(driver);
     return ok;
 }
 
 static void remove_directory(const char *directory) {
-    static const char *const names[] = {"program.o", "program.h", "main.c", "program"};
-    for (int i = 0; i < 4; i++) {
+    static const char *const names[] = {"program.o", "main.c", "program"};
+    for (int i = 0; i < 3; i++) {
         char *path = text_format("%s/%s", directory, names[i]);
         unlink(path);
         free(path);
