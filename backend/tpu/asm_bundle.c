@@ -100,26 +100,28 @@ static bool read_target(struct reader *r, uint32_t *target, bool *is_label) {
 static bool read_named(struct reader *r, bool target, struct named *named) {
     struct assembler *as = r->as;
     bool port = *as->at++ == '$';
-    int64_t index;
     uint32_t value;
     uint8_t reg;
     bool high = false, pair = false, label = false;
-    if (!asm_integer(as, 0, port ? TPU_PORTS - 1 : TPU_IMMS - 1, &index)) return false;
-    named->index = (int)index;
+    int most = port ? TPU_PORTS - 1 : TPU_IMMS - 1;
+    int index = as->at < as->end ? *as->at - '0' : -1;
+    if (index < 0 || index > most) return asm_error(as, "a number from 0 to %d expected", most);
+    as->at++;
+    named->index = index;
     if (!port && asm_accept(as, 'h')) high = true;
     if (!port && !high && asm_accept(as, 'w')) pair = true;
     if (pair && index >= TPU_IMMS / 2) return asm_error(as, "pairs are 0 to 2");
     if (!asm_expect(as, '(')) return false;
     named->place = port ? PLACE_PORT : high ? PLACE_HIGH : pair ? PLACE_PAIR : PLACE_IMM;
     if (port) {
-        if (!read_register(r, 's', TPU_SREGS, &reg) || !take_port(r, (int)index, reg)) return false;
+        if (!read_register(r, 's', TPU_SREGS, &reg) || !take_port(r, index, reg)) return false;
         return asm_expect(as, ')');
     }
     if (!(target ? read_target(r, &value, &label) : asm_number(as, &value))) return false;
     unsigned taken = pair ? 3u << 2 * index : 1u << index;
     if (label && r->imms & taken) return asm_error(as, "a label cannot share its immediate");
     if (pair) {
-        if (!take_imm(r, 2 * (int)index, value) || !take_imm(r, 2 * (int)index + 1, value >> 16)) {
+        if (!take_imm(r, 2 * index, value) || !take_imm(r, 2 * index + 1, value >> 16)) {
             return false;
         }
         if (label) r->labels |= taken;
@@ -127,7 +129,7 @@ static bool read_named(struct reader *r, bool target, struct named *named) {
     }
     bool fits = target || high ? value <= 0xffff : (int32_t)value == (int16_t)value;
     if (!fits) return asm_error(as, "the number does not fit in 16 bits");
-    if (!take_imm(r, (int)index, value)) return false;
+    if (!take_imm(r, index, value)) return false;
     if (label) r->labels |= taken;
     return asm_expect(as, ')');
 }
