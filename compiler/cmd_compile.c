@@ -12,10 +12,12 @@
 static const char usage[] =
     "usage: hlocc compile FILE [-o OUT] [OPTIONS]\n"
     "  -o OUT                   where to (FILE with the kind's ending; - is standard output)\n"
-    "  --emit=KIND              hlo, llvm-ir, llvm-bc, asm, obj (default), shared, exe\n"
+    "  --emit=KIND              hlo; llvm-ir, llvm-bc, asm, obj (default), shared, exe;\n"
+    "                           for tpu: tpu-asm, tpu (default)\n"
     "  --symbol=NAME            C name of the function (from OUT's name)\n"
     "  --header=FILE            the C header (beside OUT for obj and shared)\n"
-    "  --target=cpu  -O0..-O3\n"
+    "  --target=cpu|tpu  -O0..-O3\n"
+    "  --chip=v2|v3|v4|v5e|FILE.json    --matmul-precision=default|high|highest   (tpu)\n"
     "  --mcpu=native|NAME       the processor: x86-64-v3, znver3, cortex-a76, ...\n"
     "  --triple=TRIPLE          the machine, where it is another: aarch64-linux-gnu, riscv64, ...\n"
     "  -g                       debug information: lines of FILE, and of the metadata's sources\n"
@@ -39,19 +41,23 @@ static const struct option options[] = {COMMON_TARGET_OPTIONS,
 
 static const struct {
     const char *name, *ending;
+    bool cpu, tpu; /* which targets have it */
 } kinds[] = {
-    [EMIT_HLO] = {"hlo", ".opt.hlo"},
-    [EMIT_LLVM_IR] = {"llvm-ir", ".ll"},
-    [EMIT_LLVM_BC] = {"llvm-bc", ".bc"},
-    [EMIT_ASM] = {"asm", ".s"},
-    [EMIT_OBJ] = {"obj", ".o"},
-    [EMIT_SHARED] = {"shared", ".so"},
-    [EMIT_EXE] = {"exe", ""},
+    [EMIT_HLO] = {"hlo", ".opt.hlo", true, true},
+    [EMIT_LLVM_IR] = {"llvm-ir", ".ll", true, false},
+    [EMIT_LLVM_BC] = {"llvm-bc", ".bc", true, false},
+    [EMIT_ASM] = {"asm", ".s", true, false},
+    [EMIT_OBJ] = {"obj", ".o", true, false},
+    [EMIT_SHARED] = {"shared", ".so", true, false},
+    [EMIT_EXE] = {"exe", "", true, false},
+    [EMIT_TPU_ASM] = {"tpu-asm", ".tpu.s", false, true},
+    [EMIT_TPU] = {"tpu", ".tpu", false, true},
 };
 
 struct compile_options {
     struct common_options common;
     enum emit_kind kind;
+    bool has_kind; /* one was asked for */
     const char *output, *symbol, *header;
     char directory[4096]; /* the current one, for debug information */
 };
@@ -60,10 +66,21 @@ static int set_kind(struct compile_options *o) {
     for (int i = 0; i < (int)(sizeof kinds / sizeof *kinds); i++) {
         if (strcmp(optarg, kinds[i].name) != 0) continue;
         o->kind = (enum emit_kind)i;
+        o->has_kind = true;
         return -1;
     }
-    return usage_error("--emit is hlo, llvm-ir, llvm-bc, asm, obj, shared or exe, not '%s'",
+    return usage_error("--emit is hlo, llvm-ir, llvm-bc, asm, obj, shared or exe, for tpu tpu-asm "
+                       "or tpu, not '%s'",
                        optarg);
+}
+
+/* -1, or the status to leave with. */
+static int check_kind(struct compile_options *o) {
+    enum target_kind target = o->common.target.kind;
+    if (target == TARGET_INTERP) return usage_error("compile makes code for cpu or tpu");
+    if (!o->has_kind) o->kind = target == TARGET_TPU ? EMIT_TPU : EMIT_OBJ;
+    if (target == TARGET_TPU ? kinds[o->kind].tpu : kinds[o->kind].cpu) return -1;
+    return usage_error("target %s has no --emit=%s", target_name(target), kinds[o->kind].name);
 }
 
 static bool is_c_name(const char *text) {
@@ -219,7 +236,8 @@ int cmd_compile(int argc, char **argv) {
         if (status >= 0) return status;
     }
     if (optind + 1 != argc) return usage_error("compile takes one file");
-    if (o.common.target.kind != TARGET_CPU) return usage_error("compile makes code for cpu");
+    int status = check_kind(&o);
+    if (status >= 0) return status;
     bool to_stdout = o.output && strcmp(o.output, "-") == 0;
     if (to_stdout && (o.kind == EMIT_SHARED || o.kind == EMIT_EXE)) {
         return usage_error("--emit=%s needs a file to write to", kinds[o.kind].name);

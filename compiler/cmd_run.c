@@ -16,7 +16,8 @@ static const char usage[] =
     "  --record=DIR             write a case: program, inputs, results\n"
     "  --repeat=N               run N times; times go to standard error\n"
     "  --json                   one line with the times instead of the results\n"
-    "  --stats                  sizes and times on standard error\n"
+    "  --stats                  sizes and times on standard error; of a TPU, cycles and units\n"
+    "  --trace=FILE             what each unit of a TPU does when, for Perfetto\n"
     "  --partitions=N           on N devices at once, by the evaluator: collectives exchange "
     "values\n"
     "  --target=cpu|interp      native code (default), or the evaluator\n"
@@ -35,6 +36,7 @@ enum {
     OPT_REPEAT,
     OPT_JSON,
     OPT_STATS,
+    OPT_TRACE,
     OPT_PARTITIONS
 };
 
@@ -49,6 +51,7 @@ static const struct option options[] = {COMMON_TARGET_OPTIONS,
                                         {"repeat", required_argument, NULL, OPT_REPEAT},
                                         {"json", no_argument, NULL, OPT_JSON},
                                         {"stats", no_argument, NULL, OPT_STATS},
+                                        {"trace", required_argument, NULL, OPT_TRACE},
                                         {"partitions", required_argument, NULL, OPT_PARTITIONS},
                                         {0}};
 
@@ -75,6 +78,7 @@ static int read_option(struct run_options *o, int code) {
     case OPT_RECORD: o->record = optarg; return -1;
     case OPT_JSON: o->json = true; return -1;
     case OPT_STATS: o->stats = o->common.target.pipeline.stats = true; return -1;
+    case OPT_TRACE: o->common.target.trace = optarg; return -1;
     case OPT_RANDOM:
         if (!parse_number(optarg, INT64_MIN, INT64_MAX, &number)) {
             return usage_error("--random takes a number, not '%s'", optarg);
@@ -272,6 +276,7 @@ static bool run_prepared(const struct run_options *o, struct program *program,
     bool ok = result != NULL;
     if (ok) report_times(o, times);
     if (ok && o->stats) report_sizes(program);
+    if (ok && o->stats) target_print_stats(target, stderr);
     if (ok && o->out) ok = write_results(o->out, result);
     if (ok && o->record) ok = record_case(o, text, flat, count, result);
     if (ok && !o->out && !o->json && !o->record) print_results(result);

@@ -95,6 +95,7 @@ struct literal *target_run(struct target_program *program, struct literal *const
 
 bool target_emit(struct hlo_module *module, const struct target_options *options,
                  enum emit_kind kind, const char *symbol, struct bytes *bytes, struct diag *diag) {
+    if (options->kind == TARGET_TPU) return tpu_emit(module, options, kind, bytes, diag);
 #ifdef HAVE_CPU
     return cpu_emit(module, options, kind, symbol, bytes, diag);
 #else
@@ -102,6 +103,10 @@ bool target_emit(struct hlo_module *module, const struct target_options *options
     diag_error(diag, (struct src_loc){0}, "this build has no CPU target");
     return false;
 #endif
+}
+
+void target_print_stats(const struct target_program *program, FILE *out) {
+    if (program->tpu) tpu_session_print_stats(program->tpu, out);
 }
 
 void target_free(struct target_program *program) {

@@ -16,6 +16,7 @@ struct target_options {
     const char *mcpu;            /* NULL: native, or a plain one of the triple's architecture */
     const char *triple;          /* NULL: this machine's */
     const char *chip;            /* of a TPU: a name or a JSON file; NULL: v2 */
+    const char *trace;           /* of a TPU run: where its Trace Event file goes, or NULL */
     const char *debug_directory; /* debug information with files from here, or NULL: none */
     int threads;                 /* 0: the cores here */
     int partitions;              /* devices that the evaluator runs the program on; 0 or 1: one */
@@ -45,14 +46,27 @@ bool target_check(struct hlo_module *module, const struct target_options *option
 /* One run: a reference to the result, or NULL with an error in diag. */
 struct literal *target_run(struct target_program *program, struct literal *const *args,
                            struct diag *diag);
+/* What the target counted in the last run, in lines; nothing where it counts nothing. */
+void target_print_stats(const struct target_program *program, FILE *out);
 void target_free(struct target_program *program); /* NULL is fine */
 
-/* ---- native artifacts ---- */
+/* ---- artifacts ---- */
 
-enum emit_kind { EMIT_HLO, EMIT_LLVM_IR, EMIT_LLVM_BC, EMIT_ASM, EMIT_OBJ, EMIT_SHARED, EMIT_EXE };
+enum emit_kind {
+    EMIT_HLO,
+    EMIT_LLVM_IR,
+    EMIT_LLVM_BC,
+    EMIT_ASM,
+    EMIT_OBJ,
+    EMIT_SHARED,
+    EMIT_EXE,
+    EMIT_TPU_ASM,
+    EMIT_TPU,
+};
 
-/* Code of the module (which has been through target_optimise) under the C name `symbol`; kinds up
- * to EMIT_OBJ. The bytes are malloc memory. False with errors in diag. */
+/* Code of the module (which has been through target_optimise), of a kind that the target has and
+ * that is not linked; `symbol`: the C name that native code has. The bytes are malloc memory. False
+ * with errors in diag. */
 bool target_emit(struct hlo_module *module, const struct target_options *options,
                  enum emit_kind kind, const char *symbol, struct bytes *bytes, struct diag *diag);
 

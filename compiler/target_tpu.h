@@ -16,6 +16,14 @@ struct tpu_session *tpu_session_new(struct hlo_module *module, const struct targ
                                     struct diag *diag);
 struct literal *tpu_session_run(struct tpu_session *session, struct literal *const *args,
                                 struct diag *diag);
+/* Counts of the last run: cycles, stalls, slots, units, HBM, and the instructions that took most.
+ */
+void tpu_session_print_stats(const struct tpu_session *session, FILE *out);
 void tpu_session_free(struct tpu_session *session); /* NULL is fine */
+
+/* The program file (EMIT_TPU) or its listing (EMIT_TPU_ASM), in malloc memory. False with errors in
+ * diag. */
+bool tpu_emit(struct hlo_module *module, const struct target_options *options, enum emit_kind kind,
+              struct bytes *bytes, struct diag *diag);
 
 #endif

@@ -68,16 +68,16 @@ def golden_tests(build):
     add("golden", passed, failed)
 
 
-def cases(build, target, program, paths):
+def cases(build, target, program, paths, options=()):
     status, text = run([os.path.join(build, "hlocc"), "test", "--target=" + target, "-j", JOBS,
-                        "--program=" + program, "--timeout=300"] + paths, 3600)
+                        "--program=" + program, "--timeout=300", *options] + paths, 3600)
     closing = re.search(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", text, re.M)
     passed, failed, skipped = (int(n or 0) for n in closing.groups()) if closing else (0, 1, 0)
     if status != 0 and failed == 0:
         failed = 1
     if failed:
         print(text)
-    add(f"cases {target} {program}", passed, failed, skipped)
+    add(" ".join(["cases", target, *options, program]), passed, failed, skipped)
 
 
 def optimized_paths():
@@ -102,6 +102,14 @@ def random_programs(build, count, seed):
     add("random programs", passed, failed)
 
 
+def tpu_paths(long):
+    """The cases that the TPU target must run, from a list beside the corpus: those marked "long" take
+    the emulator several seconds."""
+    with open(os.path.join(ROOT, "testdata/corpus/tpu.txt")) as lines:
+        words = [line.split() for line in lines if line.strip()]
+    return ["testdata/corpus/" + w[0] for w in words if long or "long" not in w[1:]]
+
+
 def main():
     arguments = sys.argv[1:]
     long = "--long" in arguments
@@ -116,6 +124,9 @@ def main():
                                                      "spmd")]
     cases(build, "interp", "module.hlo", everything)
     cases(build, "cpu", "module.hlo", everything)
+    for chip in ("v2", "v3") if long else ("v2",):
+        cases(build, "tpu", "module.hlo", tpu_paths(long),
+              ["--chip=" + chip, "--matmul-precision=highest"])
     random_programs(build, 10000 if long else 250, 1)
     if long:
         cases(build, "interp", "optimized.hlo", optimized_paths())
