@@ -196,7 +196,7 @@ int common_option(struct common_options *common, int code, const char *usage) {
     case OPT_CHIP: common->target.chip = optarg; return -1;
     case OPT_MCPU: common->target.mcpu = optarg; return -1;
     case OPT_THREADS:
-        status = set_number("--threads", 1, 1024, &number);
+        status = set_number("--[max-]threads", 1, 1024, &number);
         common->target.threads = (int)number;
         return status;
     case OPT_LIBRARY: common->target.library = optarg; return -1;

@@ -21,13 +21,15 @@ static const char usage[] =
     "  --mcpu=native|NAME       the processor: x86-64-v3, znver3, cortex-a76, ...\n"
     "  --triple=TRIPLE          the machine, where it is another: aarch64-linux-gnu, riscv64, ...\n"
     "  -g                       debug information: lines of FILE, and of the metadata's sources\n"
+    "  --max-threads=N          threads that the workspace has room for (the cores here)\n"
+    "  --stats                  passes, kernels, bytes, workspace, time, to standard error\n"
     "  --custom-calls=A,B       C functions that are linked to the object later\n"
     "  --library=FILE.so        C functions for custom calls, linked to shared and exe\n"
     "  --elided-constants=error|zero|random    what to put where the text says {...}\n"
     "  --passes=A,B,C  --disable-pass=A  --dump-dir=DIR  --print-after=PASS|all\n"
     "  --print-before=PASS|all  --verify\n";
 
-enum { OPT_EMIT = OPT_OWN, OPT_SYMBOL, OPT_HEADER, OPT_TRIPLE };
+enum { OPT_EMIT = OPT_OWN, OPT_SYMBOL, OPT_HEADER, OPT_TRIPLE, OPT_STATS };
 
 static const struct option options[] = {COMMON_TARGET_OPTIONS,
                                         COMMON_PASS_OPTIONS,
@@ -37,6 +39,8 @@ static const struct option options[] = {COMMON_TARGET_OPTIONS,
                                         {"symbol", required_argument, NULL, OPT_SYMBOL},
                                         {"header", required_argument, NULL, OPT_HEADER},
                                         {"triple", required_argument, NULL, OPT_TRIPLE},
+                                        {"max-threads", required_argument, NULL, OPT_THREADS},
+                                        {"stats", no_argument, NULL, OPT_STATS},
                                         {0}};
 
 static const struct {
@@ -117,6 +121,7 @@ static int read_option(struct compile_options *o, int code) {
         return -1;
     case OPT_EMIT: return set_kind(o);
     case OPT_HEADER: o->header = optarg; return -1;
+    case OPT_STATS: o->common.target.pipeline.stats = true; return -1;
     case OPT_TRIPLE: o->common.target.triple = optarg; return -1;
     case OPT_SYMBOL:
         o->symbol = optarg;
@@ -210,10 +215,14 @@ static bool write_files(const struct program *program, const struct compile_opti
 static bool compile(struct program *program, const struct compile_options *o, const char *output,
                     const char *symbol, const char *header) {
     struct fault fault = {""}; /* empty where the diagnostics say it */
+    double start = clock_seconds();
     struct bytes code = {0};
     bool ok = target_optimise(program->module, &o->common.target, &program->diag) &&
               (o->kind == EMIT_HLO || make_code(program, o, symbol, &code, &fault));
     program_report(program);
+    if (ok && o->common.target.pipeline.stats)
+        fprintf(stderr, "compile %.3f ms; %zu bytes of code\n", (clock_seconds() - start) * 1e3,
+                code.size);
     if (!ok && fault.text[0]) fprintf(stderr, "%s: error: %s\n", output, fault.text);
     ok = ok && write_files(program, o, &code, output, symbol, header);
     free(code.data);

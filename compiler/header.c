@@ -59,6 +59,31 @@ static void write_inputs(FILE *out, const struct hlo_module *module) {
     }
 }
 
+/* The number of array leaves before leaf `leaf` of a shape, or of all its leaves. */
+static int arrays_before(const struct shape *shape, int leaf) {
+    int count = 0;
+    for (int i = 0; i < leaf; i++)
+        count += shape_is_array(shape_leaf(shape, i));
+    return count;
+}
+
+static void write_aliases(FILE *out, const struct hlo_module *module) {
+    const struct hlo_computation *entry = module->entry;
+    for (int i = 0; i < module->aliases.count; i++) {
+        const struct alias_entry *alias = &module->aliases.v[i];
+        if (alias->parameter < 0 || alias->parameter >= entry->nparameters) continue;
+        const struct shape *parameter = entry->parameters[alias->parameter]->shape;
+        int to = hlo_index_leaf(entry->root->shape, alias->output_index);
+        int from = hlo_index_leaf(parameter, alias->parameter_index);
+        if (to < 0 || from < 0) continue;
+        int input = arrays_before(parameter, from);
+        for (int k = 0; k < alias->parameter; k++)
+            input += shape_array_leaves(entry->parameters[k]->shape);
+        fprintf(out, " *   outputs[%d] may be the memory of inputs[%d]\n",
+                arrays_before(entry->root->shape, to), input);
+    }
+}
+
 void header_write(FILE *out, const struct hlo_module *module, const char *symbol) {
     int inputs = module_flat_parameters(module);
     const struct shape *result = module->entry->root->shape;
@@ -70,15 +95,19 @@ void header_write(FILE *out, const struct hlo_module *module, const char *symbol
     for (int i = 0; i < outputs; i++) {
         write_array(out, "outputs", i, shape_array_leaf(result, i), NULL);
     }
+    write_aliases(out, module);
     fprintf(out, " */\n#ifndef HLOCC_%s_H\n#define HLOCC_%s_H\n\n#include <stddef.h>\n\n", symbol,
             symbol);
     fprintf(out, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
     fprintf(out, "enum { %s_input_count = %d, %s_output_count = %d };\n\n", symbol, inputs, symbol,
             outputs);
-    fprintf(out,
-            "/* 0, or an error code. `workspace`: %s_workspace_size bytes, aligned to 64; calls\n"
-            " * with different workspaces may run at once. */\n",
-            symbol);
+    fprintf(
+        out,
+        "/* 0, or an error code: 1, the workspace is NULL or not aligned to 64 bytes; 2, an\n"
+        " * array is NULL; 3, a custom call failed, and the workspace starts with its message.\n"
+        " * `workspace`: %s_workspace_size bytes, aligned to 64. Calls with different\n"
+        " * workspaces may run at once. */\n",
+        symbol);
     fprintf(out, "int %s(const void *const *inputs, void *const *outputs, void *workspace);\n",
             symbol);
     fprintf(out, "extern const size_t %s_workspace_size;\n", symbol);

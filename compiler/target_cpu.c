@@ -68,6 +68,16 @@ static bool dump_buffers(struct hlo_module *module, const char *directory, struc
     return ok;
 }
 
+static void print_stats(const struct target_options *options, const struct cpu_code *code) {
+    const struct cpu_stats *stats = &code->stats;
+    if (!options->pipeline.stats) return;
+    fprintf(stderr,
+            "%d kernels, %d calls, %lld bytes moved\n"
+            "workspace %zu bytes: arena %lld (at least %lld), scratch %lld\n",
+            stats->kernels, stats->calls, (long long)stats->moved, code->workspace_size,
+            (long long)stats->arena, (long long)stats->least_arena, (long long)stats->scratch);
+}
+
 /* After cpu_compile, which leaves the module as it was compiled. */
 static bool dump_code(struct hlo_module *module, const struct target_options *options,
                       const struct cpu_options *cpu, struct diag *diag) {
@@ -87,6 +97,7 @@ static bool session_load(struct cpu_session *session, const struct target_option
     struct cpu_code code;
     cpu.in_parts = true;
     if (!cpu_compile(session->module, &cpu, CPU_OBJ, &code, diag)) return false;
+    print_stats(options, &code);
     if (!dump_code(session->module, options, &cpu, diag)) {
         cpu_code_free(&code);
         return false;
@@ -208,6 +219,7 @@ bool cpu_emit(struct hlo_module *module, const struct target_options *options, e
     }
     functions_free(&functions);
     if (!ok) return false;
+    print_stats(options, &code);
     *bytes = (struct bytes){.data = code.data, .size = code.size};
     return true;
 }

@@ -95,12 +95,11 @@ static bool emit_program(struct cpu_gen *g, const struct cpu_options *options, e
     const struct buffer_assignment *assignment =
         buffer_assign(g->arena, g->hlo, &(struct buffer_options){0}, g->diag);
     if (!assignment) return false;
-    struct entry_sizes sizes;
     number_instructions(g->hlo);
-    if (!entry_emit(g, assignment, options->symbol, arch, &sizes)) return false;
-    code->workspace_size = (size_t)sizes.workspace;
+    if (!entry_emit(g, assignment, options->symbol, arch, &code->stats)) return false;
+    code->workspace_size = (size_t)(code->stats.arena + code->stats.scratch);
     emit_global(g, options->symbol, "workspace_size", LLVMInt64TypeInContext(g->b.context),
-                (uint64_t)sizes.workspace);
+                code->workspace_size);
     emit_global(g, options->symbol, "max_threads", LLVMInt32TypeInContext(g->b.context),
                 (uint64_t)g->threads);
     return true;

@@ -34,12 +34,21 @@ struct cpu_part {
     size_t size;
 };
 
+/* What the code does and what it needs; sizes in bytes. */
+struct cpu_stats {
+    int kernels, calls;         /* functions, and the places that call one */
+    int64_t moved;              /* what these places read and write, each counted once */
+    int64_t arena, least_arena; /* values that are alive at once: as placed, and the lower bound */
+    int64_t scratch;            /* what kernels need for themselves, for all threads */
+};
+
 struct cpu_code {
     void *data; /* malloc memory */
     size_t size;
     struct cpu_part *more; /* further objects of the program, where they were asked for */
     int nmore;
-    size_t workspace_size; /* bytes, to be aligned to 64 */
+    size_t workspace_size; /* bytes, to be aligned to 64: the arena, then scratch */
+    struct cpu_stats stats;
 };
 
 void cpu_code_free(struct cpu_code *code);

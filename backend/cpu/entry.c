@@ -18,6 +18,7 @@ struct entry {
     LLVMValueRef workspace, array;  /* array: pointers for the call at hand */
     int array_size;
     int64_t scratch; /* bytes, the most that a call needs */
+    int64_t moved;   /* bytes that the calls read and write */
     int calls;
     /* by buffer: its place in the call at hand where stamp says so */
     int *place, *stamp, now;
@@ -51,6 +52,7 @@ static void add_leaves(struct entry *e, struct kernel_call *call, const struct h
             e->stamp[buffer->id] = e->now;
             e->place[buffer->id] = call->nbuffers;
             buffers[call->nbuffers++] = buffer;
+            e->moved += shape_leaf(instr->shape, i)->bytes;
         }
         *number = e->place[buffer->id];
     }
@@ -344,7 +346,7 @@ static void emit_return(struct entry *e, const struct float_mode *mode, LLVMValu
 }
 
 bool entry_emit(struct cpu_gen *g, const struct buffer_assignment *assignment, const char *symbol,
-                enum cpu_arch arch, struct entry_sizes *sizes) {
+                enum cpu_arch arch, struct cpu_stats *stats) {
     LLVMTypeRef i32 = LLVMInt32TypeInContext(g->b.context);
     LLVMTypeRef pointer = LLVMPointerTypeInContext(g->b.context, 0);
     LLVMTypeRef type = LLVMFunctionType(i32, (LLVMTypeRef[]){pointer, pointer, pointer}, 3, false);
@@ -369,9 +371,11 @@ bool entry_emit(struct cpu_gen *g, const struct buffer_assignment *assignment, c
     LLVMValueRef saved = mode->flush ? mode->flush(g) : NULL;
     run_computation(&e, g->hlo->entry);
     emit_return(&e, mode, saved);
-    *sizes = (struct entry_sizes){.workspace = assignment->arena_size + e.scratch,
-                                  .scratch = e.scratch,
-                                  .kernels = e.kernels.count,
-                                  .calls = e.calls};
+    *stats = (struct cpu_stats){.kernels = e.kernels.count,
+                                .calls = e.calls,
+                                .moved = e.moved,
+                                .arena = assignment->arena_size,
+                                .least_arena = assignment->lower_bound,
+                                .scratch = e.scratch};
     return g->diag->errors == before;
 }
