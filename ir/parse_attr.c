@@ -288,9 +288,25 @@ static const struct alias_list *read_aliases(struct reader *reader) {
     NUMBER(source_end_column)                                                                      \
     NUMBER(stack_frame_id)
 
-/* One field, `op_name="..."`; what has no place of its own is kept as written. */
-static void read_metadata_field(struct reader *reader, struct hlo_metadata *metadata) {
-    struct arena *arena = arena_of(reader);
+/* Fields that have no place of their own, as written, with a blank between. */
+struct other_fields {
+    char *text;
+    int length, capacity;
+};
+
+static void keep_field(struct reader *reader, struct other_fields *others, const char *text,
+                       size_t length) {
+    if (length > INT32_MAX / 2 - (size_t)others->length) abort(); /* the text is shorter */
+    others->text = arena_grow(arena_of(reader), others->text, &others->capacity,
+                              others->length + (int)length + 2, 1);
+    if (others->length) others->text[others->length++] = ' ';
+    memcpy(others->text + others->length, text, length);
+    others->length += (int)length;
+}
+
+/* One field, `op_name="..."`. */
+static void read_metadata_field(struct reader *reader, struct hlo_metadata *metadata,
+                                struct other_fields *others) {
     size_t length;
     const char *word = reader_word(reader, &length);
     if (!length) reader_fail(reader, "expected a metadata field here");
@@ -311,19 +327,20 @@ static void read_metadata_field(struct reader *reader, struct hlo_metadata *meta
     if (reader->failed) return;
     bool open;
     reader->p += parse_value_length(reader->p, reader->end, &open);
-    char *field = arena_strndup(arena, word, (size_t)(reader->p - word));
-    metadata->rest = metadata->rest ? arena_printf(arena, "%s %s", metadata->rest, field) : field;
+    keep_field(reader, others, word, (size_t)(reader->p - word));
 }
 
 const struct hlo_metadata *parse_metadata(struct parse_context *context, size_t at, size_t *end) {
     struct reader whole = {context, context->source + at, context->source + context->size, false};
     struct reader *reader = &whole;
     struct hlo_metadata *metadata = arena_alloc(arena_of(reader), sizeof *metadata);
+    struct other_fields others = {NULL, 0, 0};
     reader_expect(reader, '{');
     while (!reader->failed && !reader_eat(reader, '}')) {
-        read_metadata_field(reader, metadata);
+        read_metadata_field(reader, metadata, &others);
         reader_eat(reader, ',');
     }
+    metadata->rest = others.text;
     *end = (size_t)(reader->p - context->source);
     if (!reader->failed) return metadata;
     bool open;

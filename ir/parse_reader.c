@@ -117,26 +117,27 @@ size_t parse_value_length(const char *p, const char *end, bool *open) {
 
 /* Numbers are most of a large module: the search jumps from one bracket or comment to the next. */
 bool parse_group_end(const struct parse_context *context, size_t at, size_t *group_end) {
-    static const char sought[3] = {'(', ')', '/'};
     const char *p = context->source + at, *end = context->source + context->size;
-    const char *next[3] = {NULL}; /* of each sought byte, at or behind p once looked for */
+    /* The first of each kind from p on; open and slash: or close, where none stands before it. */
+    const char *close = NULL, *open = NULL, *slash = NULL;
     int64_t depth = 0;
     *group_end = context->size;
     for (;;) {
-        int first = 0;
-        for (int i = 0; i < 3; i++) {
-            if (!next[i] || next[i] < p) next[i] = memchr(p, sought[i], (size_t)(end - p));
-            if (!next[i]) next[i] = end;
-            if (next[i] < next[first]) first = i;
-        }
-        if (next[first] == end) return false;
-        p = next[first] + 1;
-        if (sought[first] == '(') {
+        if (!close || close < p) close = memchr(p, ')', (size_t)(end - p));
+        if (!close) return false;
+        if (!open || open < p) open = memchr(p, '(', (size_t)(close - p));
+        if (!open) open = close;
+        if (!slash || slash < p) slash = memchr(p, '/', (size_t)(close - p));
+        if (!slash) slash = close;
+        if (open < slash) {
             depth++;
-        } else if (sought[first] == '/') {
-            const char *behind = behind_comment(p - 1, end);
-            if (behind > p) p = behind;
-        } else if (--depth == 0) {
+            p = open + 1;
+        } else if (slash < open) {
+            const char *behind = behind_comment(slash, end);
+            p = behind > slash ? behind : slash + 1;
+        } else {
+            p = close + 1;
+            if (--depth > 0) continue;
             *group_end = (size_t)(p - context->source);
             return true;
         }
