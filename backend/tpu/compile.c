@@ -26,7 +26,10 @@ static bool lower_instr(struct lower *lower, const struct hlo_instr *instr) {
     case OP_SELECT_AND_SCATTER: return lower_select_and_scatter(lower, instr);
     default: break;
     }
-    return instr_is_alias(instr) || lower_map(lower, instr);
+    bool taken;
+    if (instr_is_alias(instr)) return true;
+    if (!lower_stream(lower, instr, &taken)) return false;
+    return taken || lower_map(lower, instr);
 }
 
 bool lower_computation(struct lower *lower, const struct hlo_computation *computation) {
@@ -128,6 +131,8 @@ static uint32_t *smem_image(struct lower *lower) {
         uint32_t target, length;
     } fixed[] = {{SMEM_IN, TPU_HBM, TPU_VMEM, FLAG_IN, 0, 1},
                  {SMEM_OUT, TPU_VMEM, TPU_HBM, FLAG_OUT, 0, 1},
+                 {SMEM_LOAD, TPU_HBM, TPU_VMEM, FLAG_IN, 0, 1},
+                 {SMEM_STORE, TPU_VMEM, TPU_HBM, FLAG_OUT, 0, 1},
                  {SMEM_SCALAR, TPU_HBM, TPU_SMEM, FLAG_SCALAR, SMEM_VALUE, 1}};
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
         struct tpu_dma dma = {.from = (uint8_t)fixed[i].from,

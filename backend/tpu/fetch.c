@@ -400,6 +400,17 @@ void tile_store(struct fetcher *f, const struct tarray *array, const struct ttil
     }
 }
 
+treg tile_unpack(struct kernel *k, const struct tpu_layout *layout, treg raw) {
+    if (layout->packing > 1) raw = spread_rows(k, raw, layout->packing);
+    return bits_to_value(k, layout->type, take_part(k, layout, raw, ix_rows(sx_const(0))));
+}
+
+treg tile_pack(struct kernel *k, const struct tpu_layout *layout, treg value, treg *mask) {
+    treg bits = narrow_to_bits(k, layout->type, value);
+    *mask = own_sublanes(k, layout);
+    return layout->packing > 1 ? pack_rows(k, bits, layout->packing) : bits;
+}
+
 /* ---- single rows ---- */
 
 static treg with_part(struct kernel *k, const struct tpu_layout *layout, treg old, treg bits,

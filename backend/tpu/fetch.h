@@ -63,6 +63,10 @@ void tile_store(struct fetcher *f, const struct tarray *array, const struct ttil
  * where the lane is a scalar, in that lane. */
 void row_store(struct fetcher *f, const struct tarray *array, const struct ix *index, treg mask,
                struct tval value);
+/* The elements of a tile of 8 rows out of its rows of memory, and back (with the mask of the
+ * sublanes to store). */
+treg tile_unpack(struct kernel *k, const struct tpu_layout *layout, treg raw);
+treg tile_pack(struct kernel *k, const struct tpu_layout *layout, treg value, treg *mask);
 /* Bytes of a stored element as the register's number, and back. */
 treg narrow_to_bits(struct kernel *k, enum element_type type, treg value);
 treg bits_to_value(struct kernel *k, enum element_type type, treg bits);

@@ -22,6 +22,25 @@ static void start_run(struct kernel *k, int descriptor, int64_t source, int64_t 
     k_emit(k, (struct mop){.op = TPU_DMA, .a = s_const(k, descriptor)});
 }
 
+void job_run(struct job *job, bool load, int flag, struct sx source, struct sx target,
+             int64_t length, treg predicate) {
+    struct kernel *k = job->k;
+    int at = load ? SMEM_LOAD : SMEM_STORE;
+    struct tpu_dma dma = {.from = load ? TPU_HBM : TPU_VMEM,
+                          .to = load ? TPU_VMEM : TPU_HBM,
+                          .flag = (uint8_t)flag,
+                          .core = TPU_DMA_LOCAL,
+                          .count = {1, 1, 1}};
+    uint32_t words[TPU_DMA_WORDS];
+    treg zero = s_const(k, 0);
+    tpu_dma_encode(&dma, words);
+    store_word(k, zero, at, s_const(k, (int32_t)words[0]));
+    store_word(k, zero, at + 1, sx_reg(k, source));
+    store_word(k, zero, at + 2, sx_reg(k, target));
+    store_word(k, zero, at + 3, s_const(k, length));
+    k_emit(k, (struct mop){.op = TPU_DMA, .a = s_const(k, at), .pred = predicate});
+}
+
 static void wait_flag(struct kernel *k, int flag, int count) {
     if (count) k_emit(k, (struct mop){.op = TPU_WAIT, .literal = flag, .imm = count});
 }

@@ -16,7 +16,9 @@ enum {
     SMEM_ROW = 32,    /* rows of HBM that pass through VMEM, flag 2 */
     SMEM_SCALAR = 48, /* a word from HBM to SMEM_VALUE, flag 3 */
     SMEM_VALUE = 64,
-    SMEM_SPILL = 80,
+    SMEM_LOAD = 80, /* runs whose flags kernels fill in too */
+    SMEM_STORE = 96,
+    SMEM_SPILL = 112,
 };
 enum { FLAG_IN, FLAG_OUT, FLAG_ROW, FLAG_SCALAR };
 /* Rows before and after every array in VMEM that loads may touch. */
@@ -63,6 +65,10 @@ bool leaf_array(struct lower *lower, const struct hlo_instr *instr, int leaf, st
 bool job_array(struct job *job, const struct shape *shape, struct tarray *array);
 /* Starts bringing the array to VMEM where it fits there; `array` says where it is then. */
 void job_bring(struct job *job, struct tarray *array);
+/* Starts a DMA of `length` words, HBM to VMEM (`load`) or back, on a flag; where the predicate
+ * holds (0: always). Addresses in words. */
+void job_run(struct job *job, bool load, int flag, struct sx source, struct sx target,
+             int64_t length, treg predicate);
 void job_wait(struct job *job); /* for all that was started */
 /* Brings all arrays that the instruction reads and binds them in job->g; waits. */
 void job_stage(struct job *job, const struct hlo_instr *instr, int64_t rows_for_results);
@@ -87,6 +93,8 @@ void lower_place(struct lower *lower, int label);
 bool lower_computation(struct lower *lower, const struct hlo_computation *computation);
 /* Kernels of one kind each (lower_*.c). False with an error in diag. */
 bool lower_map(struct lower *lower, const struct hlo_instr *instr);
+/* *taken: it was one of these kernels. */
+bool lower_stream(struct lower *lower, const struct hlo_instr *instr, bool *taken);
 bool lower_while(struct lower *lower, const struct hlo_instr *instr);
 bool lower_conditional(struct lower *lower, const struct hlo_instr *instr);
 bool lower_scatter(struct lower *lower, const struct hlo_instr *instr);
