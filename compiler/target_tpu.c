@@ -27,7 +27,6 @@ bool tpu_target_check(struct hlo_module *module, const struct target_options *op
 struct tpu_session {
     struct hlo_module *module;
     const char *trace;
-    int threads;
     struct tpu_stats stats;
     struct tpu_executable *executable;
 };
@@ -49,7 +48,6 @@ struct tpu_session *tpu_session_new(struct hlo_module *module, const struct targ
     if (session && compile(arena, module, options, &program, diag)) {
         session->module = module;
         session->trace = options->trace;
-        session->threads = options->threads;
         session->executable = tpu_load_program(&program, &error);
         if (!session->executable) diag_error(diag, (struct src_loc){0}, "%s", error.text);
     }
@@ -72,7 +70,7 @@ static int gather_arrays(const struct literal *literal, void **to) {
 
 static int execute(struct tpu_session *session, void *const *inputs, void *const *outputs,
                    struct tpu_error *error) {
-    struct tpu_run_options options = {.threads = session->threads};
+    struct tpu_run_options options = {0};
     struct output trace;
     struct fault fault;
     if (session->trace && !output_open(&trace, session->trace, &fault)) {

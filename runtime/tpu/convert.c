@@ -2,8 +2,6 @@
  */
 #include "runtime/tpu/lanes.h"
 
-#pragma GCC optimize("O3")
-
 struct format {
     int exponent, mantissa, bias;
     enum { IEEE, NAN_ONES, NAN_NEG0, SATURATES } edge; /* what the top codes and -0 mean */

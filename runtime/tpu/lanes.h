@@ -6,6 +6,9 @@
 
 #include "runtime/tpu/machine.h"
 
+/* Helpers and the loops that take them in must agree on these. */
+#pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
+
 /* Sanitizers start later than the resolvers that clones need. */
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define TPU_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))

@@ -4,8 +4,6 @@
 
 #include "runtime/tpu/lanes.h"
 
-#pragma GCC optimize("O3")
-
 typedef float vec __attribute__((vector_size(32), aligned(4), may_alias));
 enum { WIDTH = 8, ROWS = 4 };
 

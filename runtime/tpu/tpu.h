@@ -60,7 +60,6 @@ void tpu_stats_clear(struct tpu_stats *stats);
 struct tpu_run_options {
     uint64_t max_cycles; /* 0: no limit; past it the run is an error */
     FILE *trace;         /* Trace Event JSON for Perfetto, or NULL */
-    int threads;         /* 0: 1 */
 };
 
 /* One run. Inputs and outputs are dense row-major host arrays, one a leaf, for core c at index

@@ -5,8 +5,6 @@
 
 #include "runtime/tpu/lanes.h"
 
-#pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
-
 static inline int32_t sgn(uint32_t word) {
     return (int32_t)word;
 }

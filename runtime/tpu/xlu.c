@@ -3,8 +3,6 @@
 
 #include "runtime/tpu/lanes.h"
 
-#pragma GCC optimize("O3")
-
 /* Every sublane folded in halves, the order that a sum is defined by; all lanes get the result. */
 #define FOLD(name, expression)                                                                     \
     TPU_CLONES static void fold_##name(uint32_t *d, const uint32_t *a) {                           \
