@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "compiler/hlocc.h"
+#include "runtime/cpu/custom_call.h"
 
 static const char text[] = "HloModule m\n"
                            "ENTRY e {\n"
@@ -104,12 +105,52 @@ static void test_damaged_text(void **state) {
     free(copy);
 }
 
+static int triple(const struct hlocc_custom_call *call) {
+    float x = *(const float *)call->inputs[0].data;
+    if (x < 0) strcpy(call->message, "below zero");
+    *(float *)call->outputs[0].data = 3 * x;
+    return x < 0;
+}
+
+static int never(const struct hlocc_custom_call *call) {
+    (void)call;
+    return 1;
+}
+
+/* The function that was registered last runs; its failure is a message. */
+static void test_registered(void **state) {
+    static const char program_text[] =
+        "HloModule m\nENTRY e { x = f32[] parameter(0)\n"
+        "  ROOT y = f32[] custom-call(x), custom_call_target=\"triple\" }\n";
+    (void)state;
+    char *messages;
+    struct hlocc_program *program = hlocc_parse("m.hlo", program_text, strlen(program_text), NULL);
+    assert_non_null(program);
+    assert_int_equal(hlocc_prepare(program, HLOCC_CPU, &messages), -1);
+    assert_non_null(strstr(messages, "triple"));
+    free(messages);
+    assert_int_equal(hlocc_register(program, "triple", never), 0);
+    assert_int_equal(hlocc_register(program, "triple", triple), 0);
+    assert_int_equal(hlocc_prepare(program, HLOCC_CPU, NULL), 0);
+    float x = 5, y = 0;
+    const void *inputs[] = {&x};
+    void *outputs[] = {&y};
+    assert_int_equal(hlocc_run(program, inputs, outputs, NULL), 0);
+    assert_true(y == 15);
+    x = -1;
+    assert_int_equal(hlocc_run(program, inputs, outputs, &messages), -1);
+    assert_non_null(strstr(messages, "a custom call failed: below zero"));
+    free(messages);
+    hlocc_free(program);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_runs),
         cmocka_unit_test(test_twice_at_once),
         cmocka_unit_test(test_errors_are_values),
         cmocka_unit_test(test_damaged_text),
+        cmocka_unit_test(test_registered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -450,6 +450,27 @@ def loop(g):
                      [(name, body)])
 
 
+SCAN = """step_{0} {{
+  x = {1} parameter(0)
+  c = {1} parameter(1)
+  y = {1} subtract(x, c)
+  ROOT t = ({1}, {1}) tuple(y, y)
+}}
+"""
+
+
+def scan(g):
+    x = g.pick(INTS, rank=(1, 3))
+    axis = g.source.number(0, len(x.dims) - 1)
+    slice_dims = x.dims[:axis] + x.dims[axis + 1:]
+    start = g.pick((x.kind,), slice_dims)
+    name = shape_name(start)
+    attrs = ", dimensions={%d}, num_carries=1, is_reverse=%s, to_apply=step_%s" % (
+        axis, g.source.choice(("true", "false")), name)
+    return g.several("scan", [Node("", x.kind, x.dims), Node("", x.kind, slice_dims)], [x, start], attrs,
+                     [("step_" + name, SCAN.format(name, start.shape()))])
+
+
 def identity(g):
     x = g.pick()
     how = g.source.choice(("copy", "opt-barrier", "custom-call", "all-reduce"))
@@ -466,4 +487,4 @@ def identity(g):
 
 STRUCTURED = [reduce_sum, reduce_extremum, reduce_argmax, reduce_window, select_and_scatter, scatter, dot,
               convolution, sort, topk, fft, cholesky, triangular_solve, rng_bits, batch_norm, apply_map,
-              call, conditional, loop, identity]
+              call, conditional, loop, scan, identity]
