@@ -102,6 +102,16 @@ def random_programs(build, count, seed):
     add("random programs", passed, failed)
 
 
+def tpu_round_trips(build):
+    status, text = run([sys.executable, "testdata/tools/tpu_round_trip.py",
+                        os.path.join(build, "hlocc")], 3600)
+    passed, failed = number(r"(\d+) passed", text), number(r"(\d+) failed", text)
+    if status != 0:
+        failed = failed or 1
+        print(text)
+    add("TPU programs as text and back", passed, failed)
+
+
 def tpu_paths(long):
     """The cases that the TPU target must run, from a list beside the corpus: those marked "long" take
     the emulator several seconds."""
@@ -129,6 +139,7 @@ def main():
               ["--chip=" + chip, "--matmul-precision=highest"])
     random_programs(build, 10000 if long else 250, 1)
     if long:
+        tpu_round_trips(build)
         cases(build, "interp", "optimized.hlo", optimized_paths())
         cases(build, "cpu", "optimized.hlo", optimized_paths())
     print("{passed} passed, {failed} failed".format(**totals)
