@@ -1,5 +1,4 @@
 #include <ctype.h>
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,6 +6,7 @@
 #include "compiler/cli.h"
 #include "compiler/header.h"
 #include "compiler/link.h"
+#include "compiler/symbol.h"
 #include "ir/print.h"
 
 static const char usage[] =
@@ -87,31 +87,6 @@ static int check_kind(struct compile_options *o) {
     return usage_error("target %s has no --emit=%s", target_name(target), kinds[o->kind].name);
 }
 
-static bool is_c_name(const char *text) {
-    if (!isalpha((unsigned char)*text) && *text != '_') return false;
-    for (; *text; text++) {
-        if (!isalnum((unsigned char)*text) && *text != '_') return false;
-    }
-    return true;
-}
-
-/* Words of C and C++, `main`, and functions of the C library and libm, which the object may call:
- * a model in exp.hlo must not become the exp of the program it is linked into. */
-static bool is_taken(const char *name) {
-    static const char words[] =
-        " alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl "
-        "const constexpr continue decltype default delete do double else enum explicit export "
-        "extern false float for friend goto if inline int long main mutable namespace new noexcept "
-        "not not_eq nullptr operator or or_eq private protected public register requires restrict "
-        "return short signed sizeof static static_assert struct switch template this thread_local "
-        "throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t "
-        "while xor xor_eq ";
-    char *word = text_format(" %s ", name);
-    bool found = strstr(words, word) || dlsym(RTLD_DEFAULT, name);
-    free(word);
-    return found;
-}
-
 static int read_option(struct compile_options *o, int code) {
     switch (code) {
     case 'o': o->output = optarg; return -1;
@@ -125,8 +100,8 @@ static int read_option(struct compile_options *o, int code) {
     case OPT_TRIPLE: o->common.target.triple = optarg; return -1;
     case OPT_SYMBOL:
         o->symbol = optarg;
-        if (!is_c_name(optarg)) return usage_error("--symbol: '%s' is no C name", optarg);
-        if (!is_taken(optarg)) return -1;
+        if (!symbol_is_name(optarg)) return usage_error("--symbol: '%s' is no C name", optarg);
+        if (!symbol_is_taken(optarg)) return -1;
         return usage_error("--symbol: '%s' is a word of C or a function of its library", optarg);
     default: return common_option(&o->common, code, usage);
     }
@@ -147,7 +122,7 @@ static char *symbol_for(const char *path) {
         if (!isalnum((unsigned char)*p)) *p = '_';
     }
     char *symbol = text_format("%s%s%s", isdigit((unsigned char)*stem) || !*stem ? "_" : "", stem,
-                               is_taken(stem) ? "_hlo" : "");
+                               symbol_is_taken(stem) ? "_hlo" : "");
     free(stem);
     return symbol;
 }

@@ -1,10 +1,13 @@
 #include "compiler/hlocc.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "compiler/functions.h"
+#include "compiler/header.h"
 #include "compiler/load.h"
+#include "compiler/symbol.h"
 #include "compiler/target.h"
 #include "ir/parse.h"
 #include "ir/print.h"
@@ -15,10 +18,11 @@
 
 struct hlocc_program {
     char *name;
-    struct hlo_module *module;
-    const struct shape *result; /* as parsed; passes keep it */
-    int ninputs;
+    struct hlo_module *module;   /* as parsed */
+    struct hlo_module *compiled; /* the copy that prepared is of, or NULL */
     struct target_program *prepared;
+    bool one_at_a_time; /* runs are not for several threads: they hold the lock */
+    pthread_mutex_t lock;
     struct cpu_function *functions; /* registered; they own their names */
     int nfunctions;
 };
@@ -41,12 +45,22 @@ static void take_messages(struct diag *diag, char **messages) {
     diag_clear(diag);
 }
 
+static void drop_prepared(struct hlocc_program *program) {
+    target_free(program->prepared);
+    module_free(program->compiled);
+    program->prepared = NULL;
+    program->compiled = NULL;
+}
+
 struct hlocc_program *hlocc_parse(const char *name, const char *text, size_t size,
                                   char **messages) {
     struct hlocc_program *program = calloc(1, sizeof *program);
     struct diag diag;
     diag_init(&diag, name, text, size);
-    if (program) program->name = strdup(name);
+    if (program) {
+        pthread_mutex_init(&program->lock, NULL);
+        program->name = strdup(name);
+    }
     if (program && program->name) {
         program->module = hlo_parse(&diag);
     } else {
@@ -57,15 +71,14 @@ struct hlocc_program *hlocc_parse(const char *name, const char *text, size_t siz
         hlocc_free(program);
         return NULL;
     }
-    program->result = program->module->entry->root->shape;
-    program->ninputs = module_flat_parameters(program->module);
     return program;
 }
 
 void hlocc_free(struct hlocc_program *program) {
     if (!program) return;
-    target_free(program->prepared);
+    drop_prepared(program);
     module_free(program->module);
+    pthread_mutex_destroy(&program->lock);
     for (int i = 0; i < program->nfunctions; i++)
         free((char *)program->functions[i].name);
     free(program->functions);
@@ -74,11 +87,11 @@ void hlocc_free(struct hlocc_program *program) {
 }
 
 int hlocc_input_count(const struct hlocc_program *program) {
-    return program->ninputs;
+    return module_flat_parameters(program->module);
 }
 
 int hlocc_output_count(const struct hlocc_program *program) {
-    return shape_array_leaves(program->result);
+    return shape_array_leaves(program->module->entry->root->shape);
 }
 
 static struct hlocc_array_type describe(const struct shape *shape) {
@@ -94,7 +107,8 @@ struct hlocc_array_type hlocc_input_type(const struct hlocc_program *program, in
 }
 
 struct hlocc_array_type hlocc_output_type(const struct hlocc_program *program, int index) {
-    return describe(index < 0 ? NULL : shape_array_leaf(program->result, index));
+    return describe(index < 0 ? NULL
+                              : shape_array_leaf(program->module->entry->root->shape, index));
 }
 
 char *hlocc_print(const struct hlocc_program *program) {
@@ -114,56 +128,130 @@ int hlocc_register(struct hlocc_program *program, const char *name,
     return 0;
 }
 
-int hlocc_prepare(struct hlocc_program *program, enum hlocc_target target, char **messages) {
-    struct target_options options = {.kind = target == HLOCC_CPU ? TARGET_CPU : TARGET_INTERP,
-                                     .opt_level = 2,
-                                     .functions = program->functions,
-                                     .nfunctions = program->nfunctions};
+/* ---- options ---- */
+
+void hlocc_options_init(struct hlocc_options *options) {
+    *options = (struct hlocc_options){.target = HLOCC_CPU, .opt_level = 2};
+}
+
+static bool target_options_of(const struct hlocc_program *program,
+                              const struct hlocc_options *options, struct target_options *target,
+                              struct diag *diag) {
+    static const enum target_kind kinds[] = {TARGET_INTERP, TARGET_CPU, TARGET_TPU};
+    const struct src_loc nowhere = {0};
+    int precision = 0;
+    if (options->matmul_precision) {
+        precision =
+            enum_precision_from_name(options->matmul_precision, strlen(options->matmul_precision));
+        if (precision < 0) {
+            diag_error(diag, nowhere, "matmul_precision: no '%s'", options->matmul_precision);
+            return false;
+        }
+    }
+    if ((unsigned)options->target >= sizeof kinds / sizeof *kinds || options->opt_level < 0 ||
+        options->opt_level > 3 || options->threads < 0 || options->threads > 1024) {
+        diag_error(diag, nowhere, "target, opt_level or threads: out of range");
+        return false;
+    }
+    *target = (struct target_options){.kind = kinds[options->target],
+                                      .opt_level = options->opt_level,
+                                      .threads = options->threads,
+                                      .mcpu = options->mcpu,
+                                      .triple = options->triple,
+                                      .chip = options->chip,
+                                      .matmul_precision = precision,
+                                      .seed = options->seed,
+                                      .functions = program->functions,
+                                      .nfunctions = program->nfunctions};
+    return true;
+}
+
+/* ---- in process ---- */
+
+int hlocc_prepare_with(struct hlocc_program *program, const struct hlocc_options *options,
+                       char **messages) {
+    struct target_options target;
     struct diag diag;
     diag_init(&diag, program->name, NULL, 0);
-    target_free(program->prepared);
-    program->prepared = target_prepare(program->module, &options, &diag);
+    drop_prepared(program);
+    if (target_options_of(program, options, &target, &diag)) {
+        program->compiled = module_clone(program->module);
+        program->prepared = target_prepare(program->compiled, &target, &diag);
+        program->one_at_a_time = target.kind == TARGET_TPU;
+    }
     take_messages(&diag, messages);
     return program->prepared ? 0 : -1;
 }
 
-static struct literal **copy_inputs(const struct hlocc_program *program,
-                                    const void *const *inputs) {
-    struct literal **flat = calloc((size_t)program->ninputs + 1, sizeof *flat);
-    if (!flat) return NULL;
-    for (int i = 0; i < program->ninputs; i++) {
-        const struct shape *shape = module_flat_parameter(program->module, i);
-        flat[i] = literal_new_uninit(shape);
-        if (!flat[i]) {
-            literals_free(flat, i);
-            return NULL;
-        }
-        if (flat[i]->size) memcpy(flat[i]->data, inputs[i], flat[i]->size);
-    }
-    struct literal **args = module_arguments(program->module, flat);
-    free(flat);
-    return args;
+int hlocc_prepare(struct hlocc_program *program, enum hlocc_target target, char **messages) {
+    struct hlocc_options options;
+    hlocc_options_init(&options);
+    options.target = target;
+    return hlocc_prepare_with(program, &options, messages);
 }
 
 int hlocc_run(struct hlocc_program *program, const void *const *inputs, void *const *outputs,
               char **messages) {
     struct diag diag;
+    bool ok = false;
     diag_init(&diag, program->name, NULL, 0);
-    struct literal **args = program->prepared ? copy_inputs(program, inputs) : NULL;
-    struct literal *result = NULL;
-    if (args) {
-        result = target_run(program->prepared, args, &diag);
+    if (program->prepared) {
+        if (program->one_at_a_time) pthread_mutex_lock(&program->lock);
+        ok = target_call(program->prepared, inputs, outputs, &diag);
+        if (program->one_at_a_time) pthread_mutex_unlock(&program->lock);
     } else {
-        diag_error(&diag, (struct src_loc){0},
-                   program->prepared ? "out of memory" : "hlocc_prepare has not been called");
+        diag_error(&diag, (struct src_loc){0}, "hlocc_prepare has not been called");
     }
-    for (int i = 0; result && i < hlocc_output_count(program); i++) {
-        const struct literal *leaf = literal_array_leaf(result, i);
-        if (leaf->size) memcpy(outputs[i], leaf->data, leaf->size);
-    }
-    int status = result ? 0 : -1;
-    literal_unref(result);
-    literals_free(args, program->module->entry->nparameters);
     take_messages(&diag, messages);
-    return status;
+    return ok ? 0 : -1;
+}
+
+/* ---- to take away ---- */
+
+static bool emit(struct hlo_module *module, const struct target_options *target,
+                 enum hlocc_output kind, const char *symbol, struct bytes *bytes,
+                 struct diag *diag) {
+    static const enum emit_kind kinds[] = {EMIT_HLO, EMIT_LLVM_IR, EMIT_LLVM_BC, EMIT_ASM,
+                                           EMIT_OBJ};
+    struct print_options print = print_options_full();
+    if ((unsigned)kind >= sizeof kinds / sizeof *kinds || target->kind != TARGET_CPU) {
+        diag_error(diag, (struct src_loc){0}, "hlocc_compile makes no such output");
+        return false;
+    }
+    if (!symbol_is_name(symbol) || symbol_is_taken(symbol)) {
+        diag_error(diag, (struct src_loc){0}, "'%s' is no C name, or is taken", symbol);
+        return false;
+    }
+    if (!target_optimise(module, target, diag)) return false;
+    if (kind != HLOCC_HLO) return target_emit(module, target, kinds[kind], symbol, bytes, diag);
+    bytes->data = (uint8_t *)module_to_string(module, &print);
+    bytes->size = bytes->data ? strlen((char *)bytes->data) : 0;
+    return bytes->data != NULL;
+}
+
+int hlocc_compile(struct hlocc_program *program, const char *symbol, enum hlocc_output kind,
+                  const struct hlocc_options *options, void **data, size_t *size, char **messages) {
+    struct target_options target;
+    struct bytes bytes = {0};
+    struct diag diag;
+    bool ok = false;
+    diag_init(&diag, program->name, NULL, 0);
+    if (target_options_of(program, options, &target, &diag)) {
+        struct hlo_module *module = module_clone(program->module);
+        ok = emit(module, &target, kind, symbol, &bytes, &diag);
+        module_free(module);
+    }
+    take_messages(&diag, messages);
+    *data = bytes.data;
+    *size = bytes.size;
+    return ok ? 0 : -1;
+}
+
+char *hlocc_header(const struct hlocc_program *program, const char *symbol) {
+    char *text = NULL;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream) return NULL;
+    header_write(stream, program->module, symbol);
+    return fclose(stream) == 0 ? text : NULL;
 }

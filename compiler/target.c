@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compiler/load.h"
 #include "compiler/partitions.h"
 #include "compiler/target_tpu.h"
 #include "ir/eval.h"
@@ -91,6 +92,85 @@ struct literal *target_run(struct target_program *program, struct literal *const
         return partitions_run(program->module, program->options.partitions, args, &options, diag);
     }
     return module_evaluate(program->module, args, &options, diag);
+}
+
+/* ---- runs on memory ---- */
+
+/* Parameters made of arrays in memory; NULL without memory for them. */
+static struct literal **copy_arguments(const struct hlo_module *module, const void *const *inputs) {
+    int count = module_flat_parameters(module);
+    struct literal **flat = calloc((size_t)count + 1, sizeof *flat), **args = NULL;
+    bool ok = flat != NULL;
+    for (int i = 0; i < count && ok; i++) {
+        flat[i] = literal_new_uninit(module_flat_parameter(module, i));
+        ok = flat[i] != NULL;
+        if (ok && flat[i]->size) memcpy(flat[i]->data, inputs[i], flat[i]->size);
+    }
+    if (ok) args = module_arguments(module, flat);
+    if (args) {
+        free(flat);
+    } else {
+        literals_free(flat, count);
+    }
+    return args;
+}
+
+static bool call_copied(struct target_program *program, const void *const *inputs,
+                        void *const *outputs, struct diag *diag) {
+    struct literal **args = copy_arguments(program->module, inputs);
+    struct literal *result = args ? target_run(program, args, diag) : NULL;
+    if (!args) diag_error(diag, (struct src_loc){0}, "out of memory");
+    int count = shape_array_leaves(program->module->entry->root->shape);
+    for (int i = 0; result && i < count; i++) {
+        const struct literal *leaf = literal_array_leaf(result, i);
+        if (leaf->size) memcpy(outputs[i], leaf->data, leaf->size);
+    }
+    literal_unref(result);
+    literals_free(args, program->module->entry->nparameters);
+    return result != NULL;
+}
+
+#ifdef HAVE_CPU
+/* The next arrays in the places of a shape's leaves; others (tokens) have no memory. */
+static int place_leaves(const struct shape *shape, const void *const *arrays, const void **leaves) {
+    int used = 0;
+    for (int i = 0; i < shape->nleaves; i++)
+        leaves[i] = shape_is_array(shape_leaf(shape, i)) ? arrays[used++] : NULL;
+    return used;
+}
+
+static bool call_native(struct target_program *program, const void *const *inputs,
+                        void *const *outputs, struct diag *diag) {
+    const struct hlo_computation *entry = program->module->entry;
+    const struct shape *result = entry->root->shape;
+    int count = 0, at = 0, used = 0;
+    for (int i = 0; i < entry->nparameters; i++)
+        count += entry->parameters[i]->shape->nleaves;
+    const void **in = calloc((size_t)count + 1, sizeof *in);
+    const void **out = calloc((size_t)result->nleaves + 1, sizeof *out);
+    bool ok = in && out;
+    for (int i = 0; i < entry->nparameters && ok; i++) {
+        used += place_leaves(entry->parameters[i]->shape, inputs + used, in + at);
+        at += entry->parameters[i]->shape->nleaves;
+    }
+    if (ok) {
+        place_leaves(result, (const void *const *)outputs, out);
+        ok = cpu_session_call(program->cpu, in, (void *const *)out, diag);
+    } else {
+        diag_error(diag, (struct src_loc){0}, "out of memory");
+    }
+    free(in);
+    free(out);
+    return ok;
+}
+#endif
+
+bool target_call(struct target_program *program, const void *const *inputs, void *const *outputs,
+                 struct diag *diag) {
+#ifdef HAVE_CPU
+    if (program->cpu) return call_native(program, inputs, outputs, diag);
+#endif
+    return call_copied(program, inputs, outputs, diag);
 }
 
 bool target_emit(struct hlo_module *module, const struct target_options *options,

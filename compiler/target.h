@@ -46,6 +46,10 @@ bool target_check(struct hlo_module *module, const struct target_options *option
 /* One run: a reference to the result, or NULL with an error in diag. */
 struct literal *target_run(struct target_program *program, struct literal *const *args,
                            struct diag *diag);
+/* One run on dense arrays in memory, one a flat parameter and one a flat result. False with an
+ * error in diag. Like target_run, it may be called from several threads at once. */
+bool target_call(struct target_program *program, const void *const *inputs, void *const *outputs,
+                 struct diag *diag);
 /* What the target counted in the last run, in lines; nothing where it counts nothing. */
 void target_print_stats(const struct target_program *program, FILE *out);
 void target_free(struct target_program *program); /* NULL is fine */

@@ -1,5 +1,6 @@
 #include "compiler/target_cpu.h"
 
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -8,12 +9,19 @@
 #include "compiler/io.h"
 #include "passes/buffer_assignment.h"
 
+/* At the start of a workspace that no run uses. */
+struct spare {
+    struct spare *next;
+};
+
 struct cpu_session {
     struct hlo_module *module;
     struct cpu_jit *jit;
     cpu_entry *entry;
-    void *workspace;
     struct function_set functions;
+    size_t workspace_size;
+    pthread_mutex_t lock; /* of what follows: runs may come from several threads */
+    struct spare *spares; /* as many as there were runs at once */
     struct literal *last; /* the last result: its memory is used again once nobody else has it */
 };
 
@@ -90,7 +98,28 @@ static bool dump_code(struct hlo_module *module, const struct target_options *op
     return ok && dump_buffers(module, directory, diag);
 }
 
-/* The code in memory, ready to run, and its workspace. */
+/* NULL where memory is short. */
+static void *take_workspace(struct cpu_session *session) {
+    pthread_mutex_lock(&session->lock);
+    struct spare *spare = session->spares;
+    if (spare) session->spares = spare->next;
+    pthread_mutex_unlock(&session->lock);
+    if (spare) return spare;
+    void *workspace = aligned_alloc(64, (session->workspace_size / 64 + 1) * 64);
+    if (workspace) advise_huge(workspace, session->workspace_size);
+    return workspace;
+}
+
+static void give_workspace(struct cpu_session *session, void *workspace) {
+    struct spare *spare = workspace;
+    if (!spare) return;
+    pthread_mutex_lock(&session->lock);
+    spare->next = session->spares;
+    session->spares = spare;
+    pthread_mutex_unlock(&session->lock);
+}
+
+/* The code in memory, ready to run, and a workspace. */
 static bool session_load(struct cpu_session *session, const struct target_options *options,
                          struct diag *diag) {
     struct cpu_options cpu = cpu_options_of(options, "hlocc_entry", &session->functions);
@@ -102,14 +131,10 @@ static bool session_load(struct cpu_session *session, const struct target_option
         cpu_code_free(&code);
         return false;
     }
-    session->workspace = aligned_alloc(64, (code.workspace_size / 64 + 1) * 64);
-    if (session->workspace) {
-        advise_huge(session->workspace, code.workspace_size);
-        session->jit = cpu_jit_new_with(&code, cpu.symbol, cpu.functions, cpu.nfunctions, diag);
-    } else {
-        diag_error(diag, (struct src_loc){0}, "out of memory");
-    }
+    session->workspace_size = code.workspace_size;
+    session->jit = cpu_jit_new_with(&code, cpu.symbol, cpu.functions, cpu.nfunctions, diag);
     cpu_code_free(&code);
+    give_workspace(session, take_workspace(session)); /* so that the first run is as the next */
     if (session->jit) session->entry = cpu_jit_entry(session->jit);
     return session->jit != NULL;
 }
@@ -122,6 +147,7 @@ struct cpu_session *cpu_session_new(struct hlo_module *module, const struct targ
         return NULL;
     }
     session->module = module;
+    pthread_mutex_init(&session->lock, NULL);
     if (functions_find(&session->functions, module, options, diag) &&
         session_load(session, options, diag))
         return session;
@@ -155,12 +181,35 @@ static void advise_literal(struct literal *literal) {
 
 /* A literal for the result, with a reference for the caller beside the session's own. */
 static struct literal *take_result(struct cpu_session *session) {
+    pthread_mutex_lock(&session->lock);
     if (!session->last || !is_unshared(session->last)) {
         literal_unref(session->last);
         session->last = literal_new(session->module->entry->root->shape);
         if (session->last) advise_literal(session->last);
     }
-    return session->last ? literal_ref(session->last) : NULL;
+    struct literal *result = session->last ? literal_ref(session->last) : NULL;
+    pthread_mutex_unlock(&session->lock);
+    return result;
+}
+
+bool cpu_session_call(struct cpu_session *session, const void *const *inputs, void *const *outputs,
+                      struct diag *diag) {
+    const struct src_loc nowhere = {0};
+    void *workspace = take_workspace(session);
+    if (!workspace) {
+        diag_error(diag, nowhere, "out of memory");
+        return false;
+    }
+    int status = session->entry(inputs, outputs, workspace);
+    if (status == HLOCC_STATUS_CUSTOM_CALL) {
+        const char *message = workspace;
+        diag_error(diag, nowhere, "a custom call failed%s%.*s", *message ? ": " : "",
+                   HLOCC_MESSAGE_SIZE - 1, message);
+    } else if (status) {
+        diag_error(diag, nowhere, "the program could not run (status %d)", status);
+    }
+    give_workspace(session, workspace);
+    return status == 0;
 }
 
 struct literal *cpu_session_run(struct cpu_session *session, struct literal *const *args,
@@ -172,23 +221,18 @@ struct literal *cpu_session_run(struct cpu_session *session, struct literal *con
     struct literal *result = take_result(session);
     void **inputs = calloc((size_t)count + 1, sizeof *inputs);
     void **outputs = calloc((size_t)entry->root->shape->nleaves + 1, sizeof *outputs);
-    int status = 1;
+    bool ok = false;
     if (result && inputs && outputs) {
         for (int i = 0; i < entry->nparameters; i++)
             at += gather_leaves(args[i], inputs + at);
         gather_leaves(result, outputs);
-        status = session->entry((const void *const *)inputs, outputs, session->workspace);
+        ok = cpu_session_call(session, (const void *const *)inputs, outputs, diag);
+    } else {
+        diag_error(diag, (struct src_loc){0}, "out of memory");
     }
     free(inputs);
     free(outputs);
-    if (status == 0) return result;
-    if (status == HLOCC_STATUS_CUSTOM_CALL) {
-        const char *message = session->workspace;
-        diag_error(diag, (struct src_loc){0}, "a custom call failed%s%.*s", *message ? ": " : "",
-                   HLOCC_MESSAGE_SIZE - 1, message);
-    } else {
-        diag_error(diag, (struct src_loc){0}, "the program could not run (status %d)", status);
-    }
+    if (ok) return result;
     literal_unref(result);
     return NULL;
 }
@@ -196,7 +240,12 @@ struct literal *cpu_session_run(struct cpu_session *session, struct literal *con
 void cpu_session_free(struct cpu_session *session) {
     if (!session) return;
     cpu_jit_free(session->jit);
-    free(session->workspace);
+    while (session->spares) {
+        struct spare *next = session->spares->next;
+        free(session->spares);
+        session->spares = next;
+    }
+    pthread_mutex_destroy(&session->lock);
     functions_free(&session->functions);
     literal_unref(session->last);
     free(session);
