@@ -356,8 +356,8 @@ static void emit_chunk(struct product *q, const struct k_range *range, LLVMValue
     struct cpu_builder *b = q->b;
     if (q->p->a_mode == A_ROWS) pack_a_rows(q, range, i0, count);
     if (q->p->a_mode == A_PANELS) pack_a_panels(q, range, i0, count);
-    struct ir_loop panels = ir_loop_begin(b, ir_k(b, 0), q->n_left, q->columns, false);
     struct ir_loop tiles = ir_loop_begin(b, ir_k(b, 0), count, q->p->rows, false);
+    struct ir_loop panels = ir_loop_begin(b, ir_k(b, 0), q->n_left, q->columns, false);
     struct tile_place place = {.j = panels.i, .k_block = k_block};
     place.i = ir_add(b, i0, tiles.i);
     place.panel = ir_at(b, q->b_pack, ir_mulk(b, panels.i, depth * q->size));
@@ -372,8 +372,8 @@ static void emit_chunk(struct product *q, const struct k_range *range, LLVMValue
         place.a = ir_at(b, q->a, ir_mulk(b, range->first, step));
     }
     emit_tile(q, range, &place);
-    ir_loop_end(b, &tiles);
     ir_loop_end(b, &panels);
+    ir_loop_end(b, &tiles);
 }
 
 static struct k_range range_of(struct product *q, LLVMValueRef k_block) {

@@ -177,6 +177,24 @@ static void store_tile(struct kernel *k, struct state *s, LLVMValueRef function)
     }
 }
 
+/* Asks for the tile of C, which is needed when the sums are done. */
+static void prefetch_tile(struct kernel *k, LLVMValueRef c, LLVMValueRef c_row) {
+    enum { LINE = 64, WRITE = 1, KEEP = 3, DATA = 1 };
+    struct cpu_builder *b = k->b;
+    LLVMTypeRef i32 = int_type(b, 32), pointer = ir_pointer(b);
+    unsigned id = LLVMLookupIntrinsicID("llvm.prefetch", 13);
+    LLVMValueRef callee = LLVMGetIntrinsicDeclaration(b->module, id, &pointer, 1);
+    for (int i = 0; i < k->tile.rows; i++) {
+        for (int at = 0; at < k->row_bytes; at += LINE) {
+            LLVMValueRef arguments[] = {ir_atk(b, c, at), LLVMConstInt(i32, WRITE, false),
+                                        LLVMConstInt(i32, KEEP, false),
+                                        LLVMConstInt(i32, DATA, false)};
+            ir_call(b, callee, 4, arguments);
+        }
+        if (i + 1 < k->tile.rows) c = ir_at(b, c, c_row);
+    }
+}
+
 static void kernel_body(struct kernel *k, LLVMValueRef function) {
     struct cpu_builder *b = k->b;
     LLVMValueRef rows = LLVMGetParam(function, 0), a = LLVMGetParam(function, 1);
@@ -186,6 +204,7 @@ static void kernel_body(struct kernel *k, LLVMValueRef function) {
         LLVMValueRef offset = ir_load(b, ir_i64(b), ir_atk(b, rows, 8 * i), 8);
         k->row[i] = ir_at(b, a, offset);
     }
+    prefetch_tile(k, LLVMGetParam(function, 7), LLVMGetParam(function, 8));
     struct state start = {ir_k(b, 0), LLVMGetParam(function, 6), {NULL}};
     for (int i = 0; i < k->tile.rows * k->tile.vectors; i++)
         start.sums[i] = LLVMConstNull(k->vector);

@@ -98,8 +98,8 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high) {
 }
 
 static void choose_k_block(struct product_plan *p, const struct cpu_target *target) {
-    int columns = p->vectors * p->lanes;
-    int64_t most = target->l1 / 2 / (columns * element_type_size(p->type));
+    /* A tile's rows of A stay in the first-level cache while panels of B pass. */
+    int64_t most = target->l1 * 3 / 8 / (p->rows * element_type_size(p->type));
     most = clamp(most, 64, 1024);
     p->taps = 1;
     for (int i = 0; i + 1 < p->spec.k.count; i++)
@@ -117,27 +117,21 @@ static void choose_k_block(struct product_plan *p, const struct cpu_target *targ
     p->k_blocks = (count + p->k_block - 1) / p->k_block;
 }
 
-/* Whether the rows that a tile reads at one step of k fall on few sets of the first-level cache. */
-static bool lies_badly(const struct product_plan *p, const struct product_dims *m,
-                       const struct cpu_target *target) {
-    int64_t row = m->count ? m->v[m->count - 1].a : 0;
-    int64_t step = p->spec.k.count ? p->spec.k.v[p->spec.k.count - 1].a : 0;
-    int64_t bytes = element_type_size(p->type);
-    int64_t rows = clamp(target->l1 / 2 / 64, 64, 4096);
-    return magnitude(step) > 1 && magnitude(step) * bytes >= 256 && magnitude(row) == 1 &&
-           p->k > rows / 4 && p->m > 2 * p->rows;
+/* Whether each step of k touches another line of every tile's rows. */
+static bool lies_badly(const struct product_plan *p) {
+    const struct product_dims *m = &p->spec.m, *k = &p->spec.k;
+    int64_t row = m->count ? m->v[m->count - 1].a : 0, step = k->count ? k->v[k->count - 1].a : 0;
+    return magnitude(step) * element_type_size(p->type) >= 256 && magnitude(row) == 1 &&
+           p->k >= 64 && p->m >= 4 * p->rows && p->n >= 64;
 }
 
-static void choose_a_mode(struct product_plan *p, const struct cpu_target *target) {
+static void choose_a_mode(struct product_plan *p) {
     const struct product_dims *k = &p->spec.k;
     int64_t step = k->count ? k->v[k->count - 1].a : 1;
     bool same = same_bits(p->spec.a_type, p->type);
     p->a_mode = A_IN_PLACE;
     if (p->spec.stage.when != STAGE_NEVER) return;
-    if (!same)
-        p->a_mode = step == 1 ? A_ROWS : A_PANELS;
-    else if (lies_badly(p, &p->spec.m, target))
-        p->a_mode = A_PANELS;
+    if (!same || lies_badly(p)) p->a_mode = step == 1 ? A_ROWS : A_PANELS;
 }
 
 static void choose_m_block(struct product_plan *p, int64_t wanted) {
@@ -159,15 +153,16 @@ static bool depends_on_batch(const struct product_dims *batch, enum product_oper
 }
 
 static void choose_units(struct product_plan *p, const struct cpu_target *target) {
-    enum { WANTED = 16 }; /* units, for threads to share */
+    enum { WANTED = 8 }; /* units, for threads to share */
     int columns = p->vectors * p->lanes;
-    int64_t size = element_type_size(p->type), m_blocks = p->batch;
-    if (p->spec.stage.when == STAGE_UNIT) m_blocks *= product_stage_bands(&p->spec.stage);
-    p->n_block = round_up(clamp(p->n, 1, p->a_mode == A_IN_PLACE ? 256 : 512), columns);
-    if (p->spec.stage.when != STAGE_NEVER && m_blocks < WANTED / 2) {
-        int64_t parts = WANTED / 2 / m_blocks;
-        p->n_block = clamp(round_up((p->n + parts - 1) / parts, columns), columns, p->n_block);
-    }
+    int64_t size = element_type_size(p->type), others = p->batch;
+    if (p->spec.stage.when == STAGE_UNIT) others *= product_stage_bands(&p->spec.stage);
+    /* Columns are shared out first: what is packed of B is then packed once. */
+    int64_t parts = (WANTED + others - 1) / others;
+    /* One block of B stays in the second-level cache while the rows of A pass. */
+    int64_t most = target->l2 / 2 / clamp(product_k_rows(p) * size, 1, target->l2);
+    p->n_block = clamp((p->n + parts - 1) / parts, 64, clamp(most, 64, 512));
+    p->n_block = round_up(clamp(p->n_block, 1, p->n), columns);
     int64_t blocks = (p->n + p->n_block - 1) / p->n_block;
     p->n_block = round_up((p->n + blocks - 1) / blocks, columns);
     blocks = (p->n + p->n_block - 1) / p->n_block;
@@ -175,8 +170,11 @@ static void choose_units(struct product_plan *p, const struct cpu_target *target
     p->n_outermost = !depends_on_batch(&p->spec.batch, PRODUCT_B);
     p->shares_b = (product_m_blocks(p) > 1 || (p->n_outermost && p->batch > 1)) &&
                   p->spec.stage.when != STAGE_BLOCK && p->k * p->n_block * size <= 4 * target->l2;
-    p->m_chunk = target->l2 / 4 / clamp(product_k_rows(p) * size, 1, target->l2);
-    p->m_chunk = clamp(p->m_chunk / p->rows * p->rows, 4 * p->rows, product_m_rows(p));
+    p->m_chunk = product_m_rows(p);
+    if (p->a_mode != A_IN_PLACE) {
+        int64_t fits = target->l2 / 8 / clamp(product_k_rows(p) * size, 1, target->l2);
+        p->m_chunk = clamp(fits / p->rows * p->rows, p->rows, p->m_chunk);
+    }
     p->units = p->batch * blocks * product_m_blocks(p);
 }
 
@@ -270,7 +268,7 @@ void product_plan_make(struct product_plan *p, const struct cpu_target *target,
     p->vectors = tile.vectors;
     p->lanes = tile.lanes;
     choose_k_block(p, target);
-    choose_a_mode(p, target);
+    choose_a_mode(p);
     p->m_block = p->m_chunk = p->m;
     choose_units(p, target);
     bool narrow = !same_bits(spec->c_type, p->type);
