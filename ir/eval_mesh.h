@@ -31,6 +31,9 @@ void eval_mesh_leave(struct eval *e, struct meeting *meeting);
 
 /* A collective among the devices of e's mesh. */
 eval_fn eval_partitioned;
+/* Each device sends rows to each; `m` may be of one device alone. */
+struct literal *eval_ragged_all_to_all(struct eval *e, const struct hlo_instr *instr,
+                                       const struct meeting *m);
 /* Device `at` of an iota such as [2,2]<=[4]T(1,0). */
 int64_t iota_device(const struct iota_tiles *iota, int64_t at);
 

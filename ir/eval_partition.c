@@ -214,6 +214,59 @@ static bool fits(struct eval *e, const struct hlo_instr *instr, const struct mee
     return good;
 }
 
+/* Operands of a ragged-all-to-all; those behind the output have as many entries a device. */
+enum {
+    RAGGED_INPUT,
+    RAGGED_OUTPUT,
+    RAGGED_INPUT_OFFSETS,
+    RAGGED_SEND_SIZES,
+    RAGGED_OUTPUT_OFFSETS
+};
+
+/* Rows `from`.. of a sender's input become rows `to`.. of the output; false where there are none.
+ */
+static bool copy_rows(struct literal *out, int64_t to, const struct literal *in, int64_t from,
+                      int64_t rows) {
+    size_t row = row_bytes(in->shape, 1);
+    if (rows < 0 || from < 0 || to < 0 || from > in->shape->dims[0] - rows ||
+        to > out->shape->dims[0] - rows || row != row_bytes(out->shape, 1))
+        return false;
+    if (rows && row)
+        memcpy((char *)out->data + (size_t)to * row, (const char *)in->data + (size_t)from * row,
+               (size_t)rows * row);
+    return true;
+}
+
+struct literal *eval_ragged_all_to_all(struct eval *e, const struct hlo_instr *instr,
+                                       const struct meeting *m) {
+    int n = instr->noperands;
+    const struct literal *own = m->values[m->rank * n + RAGGED_OUTPUT];
+    const struct shape *offsets = m->values[RAGGED_INPUT_OFFSETS]->shape;
+    bool good = shape_is_array(own->shape) && own->shape->rank >= 1 && shape_is_array(offsets) &&
+                offsets->rank == 1 && offsets->dims[0] % m->count == 0 &&
+                m->values[RAGGED_INPUT]->shape->rank == own->shape->rank &&
+                m->values[RAGGED_INPUT]->shape->type == own->shape->type;
+    for (int k = RAGGED_INPUT_OFFSETS; k < n; k++)
+        good = good && shape_same_dims(m->values[k]->shape, offsets) &&
+               element_type_is_integral(m->values[k]->shape->type);
+    if (!good)
+        return eval_error(e, instr, "its offsets and sizes do not fit a group of %d", m->count);
+    struct literal *out = copy_of(e, instr, own);
+    int64_t each = offsets->dims[0] / m->count;
+    for (int d = 0; out && d < m->count; d++) {
+        struct literal *const *from = m->values + d * n;
+        for (int64_t i = m->rank * each; i < (m->rank + 1) * each; i++) {
+            if (copy_rows(out, literal_get_int(from[RAGGED_OUTPUT_OFFSETS], i), from[RAGGED_INPUT],
+                          literal_get_int(from[RAGGED_INPUT_OFFSETS], i),
+                          literal_get_int(from[RAGGED_SEND_SIZES], i)))
+                continue;
+            eval_drop(e, out);
+            return eval_error(e, instr, "rows that device %d sends are outside of the arrays", d);
+        }
+    }
+    return out;
+}
+
 /* The values that come out of it: one, or a tuple of them, of shape `result`. */
 static struct literal *results_of(struct eval *e, const struct hlo_instr *instr,
                                   const struct meeting *m, const struct shape *result) {
@@ -277,7 +330,10 @@ struct literal *eval_partitioned(struct eval *e, const struct hlo_instr *instr,
         return NULL;
     }
     if (eval_mesh_meet(e, instr, count, order, ops, &m)) {
-        result = start ? started(e, instr, &m, ops) : results_of(e, instr, &m, instr->shape);
+        if (instr->opcode == OP_RAGGED_ALL_TO_ALL)
+            result = eval_ragged_all_to_all(e, instr, &m);
+        else
+            result = start ? started(e, instr, &m, ops) : results_of(e, instr, &m, instr->shape);
         eval_mesh_leave(e, &m);
     }
     free(order);
