@@ -33,6 +33,7 @@ static const struct pass_info pass_table[PASS_COUNT] = {
 static const enum pass_id generic_pipeline[] = {SIMPLIFY, LOOPS};
 static const enum pass_id cpu_pipeline[] = {PASS_single_device,
                                             PASS_scan_expander,
+                                            PASS_dot_expander,
                                             PASS_call_inliner,
                                             PASS_fusion_inliner,
                                             PASS_layout_normalizer,
@@ -44,6 +45,7 @@ static const enum pass_id cpu_pipeline[] = {PASS_single_device,
                                             MEMORY};
 static const enum pass_id tpu_pipeline[] = {PASS_single_device,
                                             PASS_scan_expander,
+                                            PASS_dot_expander,
                                             PASS_topk_expander,
                                             PASS_call_inliner,
                                             PASS_fusion_inliner,
@@ -54,8 +56,8 @@ static const enum pass_id tpu_pipeline[] = {PASS_single_device,
                                             PASS_reshape_materializer,
                                             MEMORY};
 /* -O0: the least that the backends take. */
-static const enum pass_id plain_pipeline[] = {PASS_single_device, PASS_scan_expander,
-                                              PASS_call_inliner, PASS_dce, MEMORY};
+static const enum pass_id plain_pipeline[] = {
+    PASS_single_device, PASS_scan_expander, PASS_dot_expander, PASS_call_inliner, PASS_dce, MEMORY};
 
 #define RETURN_PIPELINE(list) return *count = (int)(sizeof list / sizeof *list), list
 

@@ -18,10 +18,10 @@
 
 /* What must hold for the rest of the backend, whatever passes ran before. */
 static bool legalise(struct hlo_module *module, struct diag *diag) {
-    static const enum pass_id passes[] = {PASS_single_device,       PASS_scan_expander,
-                                          PASS_batch_norm_expander, PASS_layout_normalizer,
-                                          PASS_fusion_unpacker,     PASS_flatten_call_graph,
-                                          PASS_copy_insertion,      PASS_dce};
+    static const enum pass_id passes[] = {
+        PASS_single_device,       PASS_scan_expander,     PASS_dot_expander,
+        PASS_batch_norm_expander, PASS_layout_normalizer, PASS_fusion_unpacker,
+        PASS_flatten_call_graph,  PASS_copy_insertion,    PASS_dce};
     struct pass_context context;
     pass_context_init(&context, diag);
     return pass_pipeline_run(&context, module, passes, (int)(sizeof passes / sizeof *passes));

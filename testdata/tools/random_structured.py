@@ -163,6 +163,15 @@ def scatter(g):
 
 # ---- products ----
 
+def product_bound(x, y, count):
+    """Bound and error of sums of `count` products, of complex numbers too."""
+    if x.kind in INTS:
+        return None, 0.0
+    bound = 2 * count * x.bound * y.bound
+    return bound, (2 * count * (x.error * y.bound + y.error * x.bound)
+                   + rounding(x.kind, bound, 4 + count // 8))
+
+
 def dot(g):
     kind = g.source.choice(("f32", "f32", "f64", "bf16", "f16", "s32", "s8", "u8", "c64"))
     contract = g.source.dims(60 if g.source.big else 40, 0, 2)
@@ -186,11 +195,43 @@ def dot(g):
         places(sides[0], "b"), places(sides[0], "c"), places(sides[1], "b"), places(sides[1], "c"))
     count = count_of(contract)
     to = "s32" if kind in ("s8", "u8") and g.source.chance(0.6) else kind
-    bound, error = None, 0.0
-    if kind not in INTS:
-        bound = 2 * count * x.bound * y.bound
-        error = 2 * count * (x.error * y.bound + y.error * x.bound) + rounding(kind, bound, 4 + count // 8)
+    bound, error = product_bound(x, y, count)
     return g.add("dot", to, batch + left + right, [x, y], attrs, bound, error)
+
+
+def ragged_dot(g):
+    kind, groups = g.source.choice(("f32", "f32", "f64", "bf16", "s32")), g.source.number(1, 4)
+    rows, depth, columns = (g.source.number(1, 9) for _ in range(3))
+    batch = g.source.dims(4, 0, 1)
+    n = len(batch)
+    numbers = ", lhs_batch_dims=%s, rhs_batch_dims=%s" % (braces(range(n)), braces(range(n)))
+    sizes = g.pick(("s32", "u8", "s64"), (groups,))
+    contracting = g.source.chance(0.5)
+    x = g.pick((kind,), batch + (rows, depth), bounded=True, below=10.0)
+    y = g.pick((kind,), batch + ((depth, columns) if contracting else (groups, depth, columns)),
+               bounded=True, below=10.0)
+    attrs = numbers + ", lhs_contracting_dims={%d}, rhs_contracting_dims={%d}, lhs_ragged_dims={%d}" % (
+        n + 1, n + (not contracting), n + contracting)
+    attrs += "" if contracting else ", rhs_group_dims={%d}" % n
+    dims = ((groups,) if contracting else ()) + batch + (rows, columns)
+    bound, error = product_bound(x, y, depth)
+    return g.add("ragged-dot", kind, dims, [x, y, sizes], attrs, bound, error)
+
+
+def scaled_dot(g):
+    kind, rows, columns = g.source.choice(("f8e5m2", "bf16", "f32")), g.source.number(1, 5), 3
+    blocks, width = g.source.number(1, 3), g.source.number(1, 4)
+    x = g.pick((kind,), (rows, blocks * width), bounded=True, below=10.0)
+    y = g.pick((kind,), (blocks * width, columns), bounded=True, below=10.0)
+    scales = [g.pick(("f32", "bf16"), d, bounded=True, below=10.0) for d in ((rows, blocks), (blocks, 1))]
+    if g.source.chance(0.3):
+        scales[1] = g.pick((scales[1].kind,), (), bounded=True, below=10.0)
+    to = g.source.choice(("f32", "bf16"))
+    bound = 2 * blocks * width * x.bound * y.bound * scales[0].bound * scales[1].bound
+    if any(not n.exact for n in [x, y] + scales):
+        return None
+    return g.add("scaled-dot", to, (rows, columns), [x, y] + scales,
+                 ", lhs_contracting_dims={1}, rhs_contracting_dims={0}", bound, rounding(to, bound, 8))
 
 
 def convolution(g):
@@ -231,10 +272,7 @@ def convolution(g):
     attrs += ", feature_group_count=%d" % groups if groups > 1 else ""
     attrs += ", batch_group_count=%d" % batches if batches > 1 else ""
     count = inputs * math.prod(kernel)
-    bound, error = None, 0.0
-    if kind not in INTS:
-        bound = 2 * count * x.bound * y.bound
-        error = 2 * count * (x.error * y.bound + y.error * x.bound) + rounding(kind, bound, 8)
+    bound, error = product_bound(x, y, count)
     return g.add("convolution", kind, dims, [x, y], attrs, bound, error)
 
 
@@ -486,5 +524,5 @@ def identity(g):
 
 
 STRUCTURED = [reduce_sum, reduce_extremum, reduce_argmax, reduce_window, select_and_scatter, scatter, dot,
-              convolution, sort, topk, fft, cholesky, triangular_solve, rng_bits, batch_norm, apply_map,
-              call, conditional, loop, scan, identity]
+              ragged_dot, scaled_dot, convolution, sort, topk, fft, cholesky, triangular_solve, rng_bits,
+              batch_norm, apply_map, call, conditional, loop, scan, identity]
