@@ -41,6 +41,31 @@ void job_run(struct job *job, bool load, int flag, struct sx source, struct sx t
     k_emit(k, (struct mop){.op = TPU_DMA, .a = s_const(k, at), .pred = predicate});
 }
 
+void job_describe(struct job *job, int at, int flag, struct tpu_dma *dma) {
+    uint32_t words[TPU_DMA_WORDS];
+    treg zero = s_const(job->k, 0);
+    dma->flag = (uint8_t)flag;
+    dma->core = TPU_DMA_LOCAL;
+    tpu_dma_encode(dma, words);
+    job->descriptors[at / TPU_DMA_WORDS] = (int32_t)words[0];
+    for (int i = 0; i < TPU_DMA_WORDS; i++)
+        store_word(job->k, zero, at + i, s_const(job->k, (int32_t)words[i]));
+}
+
+void job_start(struct job *job, int at, struct sx flag, struct sx source, struct sx target,
+               treg predicate) {
+    struct kernel *k = job->k;
+    enum { FLAG_UNIT = 16 }; /* of word 0 */
+    treg zero = s_const(k, 0);
+    if (!sx_is_const(flag) || flag.c) {
+        struct sx word = sx_muli(k, flag, FLAG_UNIT);
+        store_word(k, zero, at, sx_reg(k, sx_addi(word, job->descriptors[at / TPU_DMA_WORDS])));
+    }
+    store_word(k, zero, at + 1, sx_reg(k, source));
+    store_word(k, zero, at + 2, sx_reg(k, target));
+    k_emit(k, (struct mop){.op = TPU_DMA, .a = s_const(k, at), .pred = predicate});
+}
+
 static void wait_flag(struct kernel *k, int flag, int count) {
     if (count) k_emit(k, (struct mop){.op = TPU_WAIT, .literal = flag, .imm = count});
 }

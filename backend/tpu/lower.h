@@ -18,7 +18,10 @@ enum {
     SMEM_VALUE = 64,
     SMEM_LOAD = 80, /* runs whose flags kernels fill in too */
     SMEM_STORE = 96,
-    SMEM_SPILL = 112,
+    SMEM_SLAB_A = 112, /* of large products */
+    SMEM_SLAB_B = 128,
+    SMEM_CHUNK_C = 144,
+    SMEM_SPILL = 160,
 };
 enum { FLAG_IN, FLAG_OUT, FLAG_ROW, FLAG_SCALAR };
 /* Rows before and after every array in VMEM that loads may touch. */
@@ -49,8 +52,9 @@ struct job {
     struct arena *arena; /* freed with the job */
     struct kernel *k;
     struct values g;
-    int64_t row; /* of VMEM: the first that is free */
-    int waiting; /* DMAs under way on FLAG_IN */
+    int64_t row;                          /* of VMEM: the first that is free */
+    int32_t descriptors[SMEM_SPILL / 16]; /* word 0 of those that job_describe wrote */
+    int waiting;                          /* DMAs under way on FLAG_IN */
 };
 
 void job_open(struct job *job, struct lower *lower, const struct hlo_instr *instr);
@@ -69,6 +73,11 @@ void job_bring(struct job *job, struct tarray *array);
  * holds (0: always). Addresses in words. */
 void job_run(struct job *job, bool load, int flag, struct sx source, struct sx target,
              int64_t length, treg predicate);
+/* Writes a descriptor at an SMEM word that is a multiple of 16; then job_start starts it, on its
+ * flag + `flag`, with a source and a target in words. */
+void job_describe(struct job *job, int at, int flag, struct tpu_dma *dma);
+void job_start(struct job *job, int at, struct sx flag, struct sx source, struct sx target,
+               treg predicate);
 void job_wait(struct job *job); /* for all that was started */
 /* Brings all arrays that the instruction reads and binds them in job->g; waits. */
 void job_stage(struct job *job, const struct hlo_instr *instr, int64_t rows_for_results);

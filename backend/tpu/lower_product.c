@@ -228,6 +228,9 @@ bool lower_product(struct lower *lower, const struct hlo_instr *instr) {
     struct multiplier x = {0};
     struct tarray result;
     if (!product_find(&x.p, instr, lower->options)) return lower_map(lower, instr);
+    bool taken;
+    if (!lower_matmul(lower, &x.p, &taken)) return false;
+    if (taken) return true;
     job_open(&x.job, lower, instr);
     job_result(&x.job, 0, &result);
     /* At least a quarter of VMEM for the blocks. */

@@ -22,5 +22,7 @@ void product_operand_index(struct kernel *k, const struct product *p, int operan
 /* The batch, m and n of a place of the result. */
 void product_result_place(struct kernel *k, const struct product *p, const struct ix *index,
                           struct ix *batch, struct ix *m, struct ix *n);
+/* Large products of whole tiles; *taken: it was one. False with an error in diag. */
+bool lower_matmul(struct lower *lower, const struct product *p, bool *taken);
 
 #endif

@@ -103,6 +103,7 @@ enum { MEMORY_SMEM, MEMORY_VMEM, MEMORIES };
 struct access {
     int node, tag;
     bool store;
+    int base_writer; /* node that made the base's value; -1: before the block */
 };
 
 struct memory_state {
@@ -111,20 +112,40 @@ struct memory_state {
     int barrier;
 };
 
-static void link_memory(struct scheduler *s, struct memory_state *memory, int node, bool store) {
-    int tag = s->ops[node].tag;
+/* Rows (or words) from the same base that do not overlap. */
+static bool are_apart(const struct scheduler *s, const struct access *x, const struct access *y) {
+    const struct mop *a = &s->ops[x->node], *b = &s->ops[y->node];
+    bool smem = a->op == TPU_SLD || a->op == TPU_SST;
+    if (smem) {
+        if (a->a != b->a || x->base_writer != y->base_writer) return false;
+        return a->bkind == MIR_B_IMM && b->bkind == MIR_B_IMM && a->imm != b->imm;
+    }
+    if (a->base != b->base || (a->base && x->base_writer != y->base_writer)) return false;
+    if (a->stride_kind > MIR_STRIDE_0 || b->stride_kind > MIR_STRIDE_0) return false;
+    int64_t apart = (int64_t)a->offset - b->offset;
+    int rows = (apart < 0 ? a : b)->stride_kind == MIR_STRIDE_1 ? TPU_SUBLANES : 1;
+    return (apart < 0 ? -apart : apart) >= rows;
+}
+
+static void link_memory(struct scheduler *s, struct memory_state *memory,
+                        const struct register_state *registers, int node, bool store) {
+    const struct mop *op = &s->ops[node];
+    int tag = op->tag;
+    bool smem = op->op == TPU_SLD || op->op == TPU_SST;
+    treg base = smem ? op->a : op->base;
+    struct access access = {node, tag, store, -1};
+    if (base) access.base_writer = registers->writer[register_number(MIR_S, base - 1)];
     for (int i = memory->count - 1; i >= 0; i--) {
         const struct access *other = &memory->accesses[i];
         if (!store && !other->store) continue;
         if (tag && other->tag && tag != other->tag) continue;
+        if (are_apart(s, &access, other)) continue;
         add_edge(s, other->node, node, 1);
-        /* What came before an older store of anything is ordered through it. */
-        if (other->store && store && tag == other->tag) break;
     }
     add_edge(s, memory->barrier, node, 1);
     memory->accesses = arena_grow(s->arena, memory->accesses, &memory->capacity, memory->count + 1,
                                   sizeof *memory->accesses);
-    memory->accesses[memory->count++] = (struct access){node, tag, store};
+    memory->accesses[memory->count++] = access;
 }
 
 static void link_barrier(struct scheduler *s, struct memory_state *memory, int node) {
@@ -200,12 +221,21 @@ static bool is_branch(const struct mop *op) {
 }
 
 static void link_effects(struct scheduler *s, struct memory_state *memories,
-                         struct unit_state *units, int node) {
+                         struct unit_state *units, const struct register_state *registers,
+                         int node) {
     switch (tpu_op_info(s->ops[node].op)->effect) {
-    case TPU_EFFECT_SMEM_READ: link_memory(s, &memories[MEMORY_SMEM], node, false); break;
-    case TPU_EFFECT_SMEM_WRITE: link_memory(s, &memories[MEMORY_SMEM], node, true); break;
-    case TPU_EFFECT_VMEM_READ: link_memory(s, &memories[MEMORY_VMEM], node, false); break;
-    case TPU_EFFECT_VMEM_WRITE: link_memory(s, &memories[MEMORY_VMEM], node, true); break;
+    case TPU_EFFECT_SMEM_READ:
+        link_memory(s, &memories[MEMORY_SMEM], registers, node, false);
+        break;
+    case TPU_EFFECT_SMEM_WRITE:
+        link_memory(s, &memories[MEMORY_SMEM], registers, node, true);
+        break;
+    case TPU_EFFECT_VMEM_READ:
+        link_memory(s, &memories[MEMORY_VMEM], registers, node, false);
+        break;
+    case TPU_EFFECT_VMEM_WRITE:
+        link_memory(s, &memories[MEMORY_VMEM], registers, node, true);
+        break;
     case TPU_EFFECT_DMA:
     case TPU_EFFECT_SYNC:
     case TPU_EFFECT_CONTROL:
@@ -228,8 +258,8 @@ static void build_graph(struct scheduler *s) {
             .first_edge = -1, .cycle = -1, .latency = tpu_op_info(s->ops[i].op)->latency};
     }
     for (int i = 0; i < s->count; i++) {
+        if (!is_branch(&s->ops[i])) link_effects(s, memories, units, registers, i);
         link_registers(s, registers, i);
-        if (!is_branch(&s->ops[i])) link_effects(s, memories, units, i);
     }
     for (int i = s->count - 1; i >= 0; i--) {
         struct node *node = &s->nodes[i];
