@@ -2,12 +2,14 @@
  * each block slabs of 128 columns of A and 128 rows of B stream in from HBM, two ahead of the one
  * in use. A slab is a sequence of streams: the rows of A's block through one set of weights (a lane
  * tile of B) in each matrix unit. The weights of the next stream shift in while one runs; results
- * are added to C a chunk of rows after they were pushed, across streams, slabs and blocks, so that
- * the units never drain. The last slab sends each chunk of C on its way as soon as it is complete.
- */
+ * are added to C some chunks of rows after they were pushed, across streams, slabs and blocks, so
+ * that the units never drain. The last slab sends each chunk of C on its way as soon as it is
+ * complete. */
 #include "backend/tpu/product.h"
 
-enum { CHUNK = 128, MOST_BLOCK = 1024, LEAST_BLOCK = 256, BUFFERS = 3 };
+/* Rows are pushed in chunks; the results of a chunk are popped LAG chunks later, by when they are
+ * there: LAG * CHUNK is more than the latency of a unit and the rows that wait before it. */
+enum { CHUNK = 64, LAG = 5, MOST_BLOCK = 1024, LEAST_BLOCK = 512, BUFFERS = 3 };
 enum { FLAG_SLAB = 8, FLAG_RESULT = 10 }; /* slabs alternate between two flags */
 enum slab_kind { SLAB_FIRST, SLAB_MIDDLE, SLAB_LAST };
 
@@ -27,7 +29,7 @@ struct matmul {
     treg buffer, flag;         /* of the slab in use: 0-2, 0-1 */
     treg to_load, load_k, load_n, load_m, load_buffer, load_flag; /* the slab to load next */
     treg left;                                                    /* slabs after the one in use */
-    treg last_c, last_hbm; /* the chunk whose results are still to be popped */
+    treg last_c, last_hbm; /* the first of LAG chunks still to be popped */
 };
 
 /* ---- scalars ---- */
@@ -76,7 +78,7 @@ static bool choose(struct matmul *x, struct lower *lower) {
     x->m_block = block_of(p->m);
     x->n_block = block_of(p->n);
     if (!x->m_block || !x->n_block || p->k % TPU_LANES || p->k / TPU_LANES < 2) return false;
-    if (lower->options->chip.mxu_fifo < 4 * CHUNK / TPU_SUBLANES) return false;
+    if (lower->options->chip.mxu_fifo < (LAG + 2) * CHUNK / TPU_SUBLANES) return false;
     x->units = (int)lower->options->chip.mxus;
     /* Weight sets take turns, so a slab has an even number of streams. */
     while (x->units > 1 && x->n_block % (2 * TPU_LANES * x->units))
@@ -86,7 +88,7 @@ static bool choose(struct matmul *x, struct lower *lower) {
     x->k_tiles = p->k / TPU_LANES;
     x->streams = x->n_block / TPU_LANES / x->units;
     x->chunks = x->m_block / CHUNK;
-    return x->chunks > 1;
+    return x->chunks > LAG;
 }
 
 static bool find_operand(struct matmul *x, int operand, struct tarray *array, int32_t *tile) {
@@ -176,13 +178,20 @@ static void wait_slab(struct matmul *x, treg flag, treg predicate) {
     }
 }
 
-/* Sends the chunk of C at those rows to HBM: one DMA a unit. */
-static void send_chunk(struct matmul *x, struct sx rows, struct sx hbm, treg predicate) {
+/* Words of HBM from one chunk of C to the next. */
+static int32_t chunk_step(const struct matmul *x) {
+    return (int32_t)(CHUNK / TPU_SUBLANES * (x->p.n / TPU_LANES) * TPU_SUBLANES * TPU_LANES);
+}
+
+/* Sends chunks of C from those rows on to HBM: one DMA a chunk and unit. */
+static void send_chunks(struct matmul *x, int count, struct sx rows, struct sx hbm,
+                        treg predicate) {
     struct kernel *k = x->job.k;
-    for (int u = 0; u < x->units; u++) {
-        struct sx from = sx_muli(k, sx_addi(rows, (int32_t)(u * x->m_block)), TPU_LANES);
-        struct sx to = sx_addi(hbm, u * TPU_SUBLANES * TPU_LANES);
-        job_start(&x->job, SMEM_CHUNK_C, sx_const(0), from, to, predicate);
+    for (int i = 0; i < count * x->units; i++) {
+        int chunk = i / x->units, unit = i % x->units;
+        struct sx from = sx_addi(rows, (int32_t)(unit * x->m_block) + chunk * CHUNK);
+        struct sx to = sx_addi(hbm, chunk * chunk_step(x) + unit * TPU_SUBLANES * TPU_LANES);
+        job_start(&x->job, SMEM_CHUNK_C, sx_const(0), sx_muli(k, from, TPU_LANES), to, predicate);
     }
 }
 
@@ -230,10 +239,10 @@ static void pop_result(struct matmul *x, struct sx rows, int index, bool add) {
     }
 }
 
-/* Pushes a chunk, with the next weights where there are some, and pops the chunk before it. */
-static void run_chunk(struct matmul *x, struct sx data, int set, const struct sx *weights,
-                      struct sx rows, bool add) {
-    int n = data_pushes(x), results = CHUNK / TPU_SUBLANES, w = 0, done = 0;
+/* Pushes chunks, with the next weights where there are some, and pops as many older ones. */
+static void run_chunks(struct matmul *x, int count, struct sx data, int set,
+                       const struct sx *weights, struct sx rows, bool add) {
+    int n = count * data_pushes(x), results = count * CHUNK / TPU_SUBLANES, w = 0, done = 0;
     for (int i = 0; i < n; i++) {
         push_data(x, data, i, set);
         for (; weights && w * n < (i + 1) * weight_pushes(x); w++)
@@ -279,41 +288,40 @@ static void run_stream(struct matmul *x, struct sx stream, int set, enum slab_ki
     struct sx data = buffer_row(x, x->a_row, x->slab_a, of(x->buffer));
     struct sx weights = next_weights(x, stream, set == 1);
     int32_t chunk_rows = CHUNK / TPU_SUBLANES * x->a_tile;
-    int32_t step =
-        (int32_t)(CHUNK / TPU_SUBLANES * (x->p.n / TPU_LANES) * TPU_SUBLANES * TPU_LANES);
     struct sx rows = sx_muli(k, stream, (int32_t)(x->units * x->m_block));
     rows = of(sx_reg(k, sx_add(k, rows, of(x->c_base))));
     struct sx hbm = sx_muli(k, stream, x->units * TPU_SUBLANES * TPU_LANES);
     hbm = of(sx_reg(k, sx_add(k, hbm, of(x->c_hbm))));
     data = of(sx_reg(k, data));
-    /* What is popped first is the stream before's last chunk. In the first slab that is C itself,
-     * but for the block before's. */
+    /* What is popped first are the stream before's last chunks. In the first slab they are C
+     * itself, but for the block before's. */
     bool first_stream = kind == SLAB_FIRST && set == 0;
     if (first_stream) {
         treg begin = s_compare(k, TPU_SEQ, stream, sx_const(0));
         int branch = if_begin(k, begin, false);
-        run_chunk(x, data, set, &weights, of(x->last_c), true);
+        run_chunks(x, LAG, data, set, &weights, of(x->last_c), true);
         treg done = k_binary_i(k, TPU_SGTS, x->block, 0);
-        send_chunk(x, of(x->last_c), of(x->last_hbm), done);
+        send_chunks(x, LAG, of(x->last_c), of(x->last_hbm), done);
         if_end(k, branch);
         begin = s_compare(k, TPU_SNE, stream, sx_const(0));
         branch = if_begin(k, begin, false);
-        run_chunk(x, data, set, &weights, of(x->last_c), false);
+        run_chunks(x, LAG, data, set, &weights, of(x->last_c), false);
         if_end(k, branch);
     } else {
-        run_chunk(x, data, set, &weights, of(x->last_c), kind != SLAB_FIRST);
+        run_chunks(x, LAG, data, set, &weights, of(x->last_c), kind != SLAB_FIRST);
         treg send = set == 0 ? s_compare(k, TPU_SNE, stream, sx_const(0)) : 0;
-        if (kind == SLAB_LAST) send_chunk(x, of(x->last_c), of(x->last_hbm), send);
+        if (kind == SLAB_LAST) send_chunks(x, LAG, of(x->last_c), of(x->last_hbm), send);
         k_block(k);
     }
-    struct sx i = loop_begin(k, &loop, x->chunks - 1);
+    struct sx i = loop_begin(k, &loop, x->chunks - LAG);
     struct sx at = sx_add(k, rows, sx_muli(k, i, CHUNK));
-    struct sx next = sx_addi(sx_add(k, data, sx_muli(k, i, chunk_rows)), chunk_rows);
-    run_chunk(x, next, set, NULL, at, kind != SLAB_FIRST);
-    if (kind == SLAB_LAST) send_chunk(x, at, sx_add(k, hbm, sx_muli(k, i, step)), 0);
+    struct sx next = sx_addi(sx_add(k, data, sx_muli(k, i, chunk_rows)), LAG * chunk_rows);
+    run_chunks(x, 1, next, set, NULL, at, kind != SLAB_FIRST);
+    if (kind == SLAB_LAST) send_chunks(x, 1, at, sx_add(k, hbm, sx_muli(k, i, chunk_step(x))), 0);
     loop_end(k, &loop, 0);
-    k_move_s(k, x->last_c, sx_reg(k, sx_addi(rows, (int32_t)(x->chunks - 1) * CHUNK)));
-    k_move_s(k, x->last_hbm, sx_reg(k, sx_addi(hbm, (int32_t)(x->chunks - 1) * step)));
+    int32_t first_left = (int32_t)x->chunks - LAG;
+    k_move_s(k, x->last_c, sx_reg(k, sx_addi(rows, first_left * CHUNK)));
+    k_move_s(k, x->last_hbm, sx_reg(k, sx_addi(hbm, first_left * chunk_step(x))));
     k_block(k);
 }
 
@@ -323,13 +331,13 @@ static int32_t sends_of_block(const struct matmul *x) {
     return (int32_t)(x->streams * x->chunks * x->units);
 }
 
-/* The first slab's last chunk is added to what the chunk is: 0. */
-static void clear_last_chunk(struct matmul *x) {
+/* The first slab's last chunks are added to what the chunks are: 0. */
+static void clear_last_chunks(struct matmul *x) {
     struct kernel *k = x->job.k;
-    int64_t rows = (x->streams - 1) * x->units * x->m_block + (x->chunks - 1) * CHUNK;
+    int64_t rows = (x->streams - 1) * x->units * x->m_block + (x->chunks - LAG) * CHUNK;
     treg zero = k_const(k, 0);
     for (int u = 0; u < x->units; u++)
-        for (int i = 0; i < CHUNK; i += TPU_SUBLANES)
+        for (int i = 0; i < LAG * CHUNK; i += TPU_SUBLANES)
             k_store(k, zero, sx_addi(of(x->c_base), (int32_t)(rows + u * x->m_block) + i), 0,
                     x->c_tag);
 }
@@ -338,7 +346,7 @@ static void run_slab(struct matmul *x, enum slab_kind kind) {
     struct kernel *k = x->job.k;
     struct loop loop;
     load_slab(x);
-    if (kind == SLAB_FIRST) clear_last_chunk(x);
+    if (kind == SLAB_FIRST) clear_last_chunks(x);
     if (kind == SLAB_LAST) {
         treg older = k_binary_i(k, TPU_SGTS, x->block, 0);
         k_emit(k, (struct mop){.op = TPU_WAIT,
@@ -399,16 +407,16 @@ static void start_up(struct matmul *x) {
     wait_slab(x, x->flag, 0);
     for (int i = 0; i < weight_pushes(x); i++)
         push_weight(x, weights, i, 0);
-    for (int i = 0; i < data_pushes(x); i++)
+    for (int i = 0; i < LAG * data_pushes(x); i++)
         push_data(x, data, i, 0);
     k_block(k);
 }
 
 static void finish(struct matmul *x) {
     struct kernel *k = x->job.k;
-    for (int i = 0; i < CHUNK / TPU_SUBLANES; i++)
+    for (int i = 0; i < LAG * CHUNK / TPU_SUBLANES; i++)
         pop_result(x, of(x->last_c), i, true);
-    send_chunk(x, of(x->last_c), of(x->last_hbm), 0);
+    send_chunks(x, LAG, of(x->last_c), of(x->last_hbm), 0);
     k_emit(k, (struct mop){.op = TPU_WAIT, .literal = FLAG_RESULT, .imm = sends_of_block(x)});
 }
 
@@ -446,6 +454,8 @@ bool lower_matmul(struct lower *lower, const struct product *p, bool *taken) {
         *taken = false;
         return true;
     }
+    /* Results that are there before a block of code are room that its pushes do not have. */
+    x.job.k->mir->mxu_depth = CHUNK / TPU_SUBLANES;
     multiply(&x);
     return job_close(&x.job);
 }

@@ -33,6 +33,7 @@ struct scheduler {
     int nedges, edge_capacity;
     struct mir_code *code;
     int start; /* bundle of the block's first */
+    int mxu_depth;
 };
 
 static void add_edge(struct scheduler *s, int from, int to, int latency) {
@@ -200,8 +201,9 @@ static void link_unit(struct scheduler *s, struct unit_state *units, int node) {
         add_edge(s, unit->last_push, node, 1);
         unit->last_push = node;
         /* Room for its results: older ones have left. */
-        int depth = which < TPU_MAX_UNITS ? 32 : FIFO_DEPTH, gone = unit->npushes + results - depth;
-        if (results > 1 && depth < 16) gone = unit->npushes;
+        int depth = which < TPU_MAX_UNITS ? s->mxu_depth : FIFO_DEPTH,
+            gone = unit->npushes + results - depth;
+        if (results > depth) gone = unit->npushes;
         if (gone > 0 && gone <= unit->npops) add_edge(s, unit->pops[gone - 1], node, 0);
         for (int i = 0; i < results; i++)
             append_int(s, &unit->pushes, &unit->npushes, &unit->capacity, node);
@@ -562,10 +564,10 @@ static void place_branches(struct scheduler *s, struct packing *packing, int nbr
 }
 
 static void schedule_block(struct mir *mir, struct mblock *block, struct mir_code *code) {
-    struct scheduler s = {.arena = arena_new(), .ops = block->ops, .code = code};
+    struct scheduler s = {
+        .arena = arena_new(), .ops = block->ops, .code = code, .mxu_depth = mir->mxu_depth};
     struct packing packing = {0};
     int nbranches = 0;
-    (void)mir;
     block->address = s.start = code->count;
     s.count = block->count;
     s.nodes = arena_array(s.arena, (size_t)block->count + 1, sizeof *s.nodes);
