@@ -10,7 +10,7 @@
 /* Rows are pushed in chunks; the results of a chunk are popped LAG chunks later, by when they are
  * there: LAG * CHUNK is more than the latency of a unit and the rows that wait before it. */
 enum { CHUNK = 64, LAG = 5, MOST_BLOCK = 1024, LEAST_BLOCK = 512, BUFFERS = 3 };
-enum { FLAG_SLAB = 8, FLAG_RESULT = 10 }; /* slabs alternate between two flags */
+enum { FLAG_A = 8, FLAG_B = 10, FLAG_RESULT = 12 }; /* slabs alternate between two of each */
 enum slab_kind { SLAB_FIRST, SLAB_MIDDLE, SLAB_LAST };
 
 struct matmul {
@@ -138,8 +138,8 @@ static void write_descriptors(struct matmul *x) {
                               .count = {CHUNK / TPU_SUBLANES, 1, 1},
                               .source_stride = {c},
                               .target_stride = {n_tiles * c}};
-    job_describe(&x->job, SMEM_SLAB_A, FLAG_SLAB, &slab_a);
-    job_describe(&x->job, SMEM_SLAB_B, FLAG_SLAB, &slab_b);
+    job_describe(&x->job, SMEM_SLAB_A, FLAG_A, &slab_a);
+    job_describe(&x->job, SMEM_SLAB_B, FLAG_B, &slab_b);
     job_describe(&x->job, SMEM_CHUNK_C, FLAG_RESULT, &chunk_c);
 }
 
@@ -149,16 +149,16 @@ static void load_slab(struct matmul *x) {
     int32_t a = x->a_tile * TPU_LANES, b = x->b_tile * TPU_LANES;
     treg some = k_binary_i(k, TPU_SGTS, x->to_load, 0);
     struct sx kt = of(x->load_k), buffer = of(x->load_buffer), flag = of(x->load_flag);
-    struct sx from = sx_muli(k, of(x->load_m), (int32_t)(x->m_block / TPU_SUBLANES * x->k_tiles));
-    from = sx_addi(sx_muli(k, sx_add(k, from, kt), a), (int32_t)x->a.word);
-    struct sx to = sx_addi(sx_muli(k, buffer, (int32_t)x->slab_a), (int32_t)x->a_row);
-    job_start(&x->job, SMEM_SLAB_A, flag, from, sx_muli(k, to, TPU_LANES), some);
     int32_t row = (int32_t)(TPU_LANES / TPU_SUBLANES * (x->p.n / TPU_LANES));
-    from = sx_muli(k, of(x->load_n), (int32_t)(x->n_block / TPU_LANES));
+    struct sx from = sx_muli(k, of(x->load_n), (int32_t)(x->n_block / TPU_LANES));
     from = sx_add(k, from, sx_muli(k, kt, row));
     from = sx_addi(sx_muli(k, from, b), (int32_t)x->b.word);
-    to = sx_addi(sx_muli(k, buffer, (int32_t)x->slab_b), (int32_t)x->b_row);
+    struct sx to = sx_addi(sx_muli(k, buffer, (int32_t)x->slab_b), (int32_t)x->b_row);
     job_start(&x->job, SMEM_SLAB_B, flag, from, sx_muli(k, to, TPU_LANES), some);
+    from = sx_muli(k, of(x->load_m), (int32_t)(x->m_block / TPU_SUBLANES * x->k_tiles));
+    from = sx_addi(sx_muli(k, sx_add(k, from, kt), a), (int32_t)x->a.word);
+    to = sx_addi(sx_muli(k, buffer, (int32_t)x->slab_a), (int32_t)x->a_row);
+    job_start(&x->job, SMEM_SLAB_A, flag, from, sx_muli(k, to, TPU_LANES), some);
     k_block(k);
     count_around(k, x->load_buffer, BUFFERS, 0);
     count_around(k, x->load_flag, 2, 0);
@@ -169,12 +169,13 @@ static void load_slab(struct matmul *x) {
     k_block(k);
 }
 
-static void wait_slab(struct matmul *x, treg flag, treg predicate) {
+static void wait_slab(struct matmul *x, int operand_flag, treg flag, treg predicate) {
     struct kernel *k = x->job.k;
     for (int f = 0; f < 2; f++) {
         treg here = k_binary_i(k, TPU_SEQ, flag, f);
         if (predicate) here = k_binary(k, TPU_PAND, here, predicate);
-        k_emit(k, (struct mop){.op = TPU_WAIT, .literal = FLAG_SLAB + f, .imm = 2, .pred = here});
+        k_emit(k,
+               (struct mop){.op = TPU_WAIT, .literal = operand_flag + f, .imm = 1, .pred = here});
     }
 }
 
@@ -239,16 +240,17 @@ static void pop_result(struct matmul *x, struct sx rows, int index, bool add) {
     }
 }
 
-/* Pushes chunks, with the next weights where there are some, and pops as many older ones. */
+/* Pushes chunks, with the next weights where there are some, and pops as many older ones (`rows`:
+ * of C; NULL: there are none). */
 static void run_chunks(struct matmul *x, int count, struct sx data, int set,
-                       const struct sx *weights, struct sx rows, bool add) {
+                       const struct sx *weights, const struct sx *rows, bool add) {
     int n = count * data_pushes(x), results = count * CHUNK / TPU_SUBLANES, w = 0, done = 0;
     for (int i = 0; i < n; i++) {
         push_data(x, data, i, set);
         for (; weights && w * n < (i + 1) * weight_pushes(x); w++)
             push_weight(x, *weights, w, !set);
-        for (; done * n < (i + 1) * results; done++)
-            pop_result(x, rows, done, add);
+        for (; rows && done * n < (i + 1) * results; done++)
+            pop_result(x, *rows, done, add);
     }
 }
 
@@ -270,7 +272,8 @@ static struct sx next_weights(struct matmul *x, struct sx stream, bool may_be_la
         treg last = s_compare(k, TPU_SGES, stream, sx_const((int32_t)x->streams - 1));
         treg some = k_binary(k, TPU_PAND, last, k_binary_i(k, TPU_SGTS, x->left, 0));
         treg other = k_binary_i(k, TPU_SXOR, x->flag, 1);
-        wait_slab(x, other, some);
+        wait_slab(x, FLAG_B, other, some);
+        wait_slab(x, FLAG_A, other, some);
         treg buffer = k_binary_i(k, TPU_SADD, x->buffer, 1);
         last = s_compare(k, TPU_SGES, stream, sx_const((int32_t)x->streams - 1));
         add_if(k, buffer, -BUFFERS, k_binary_i(k, TPU_SGES, buffer, BUFFERS));
@@ -280,6 +283,19 @@ static struct sx next_weights(struct matmul *x, struct sx stream, bool may_be_la
     }
     k_block(k);
     return of(row);
+}
+
+/* The first chunks of a block: those before them are the last block's, if there was one. */
+static void run_first_chunks(struct matmul *x, struct sx data, const struct sx *weights) {
+    struct kernel *k = x->job.k;
+    struct sx last = of(x->last_c);
+    int branch = if_begin(k, k_binary_i(k, TPU_SGTS, x->block, 0), false);
+    run_chunks(x, LAG, data, 0, weights, &last, true);
+    send_chunks(x, LAG, last, of(x->last_hbm), 0);
+    if_end(k, branch);
+    branch = if_begin(k, k_binary_i(k, TPU_SEQ, x->block, 0), false);
+    run_chunks(x, LAG, data, 0, weights, NULL, false);
+    if_end(k, branch);
 }
 
 static void run_stream(struct matmul *x, struct sx stream, int set, enum slab_kind kind) {
@@ -293,22 +309,20 @@ static void run_stream(struct matmul *x, struct sx stream, int set, enum slab_ki
     struct sx hbm = sx_muli(k, stream, x->units * TPU_SUBLANES * TPU_LANES);
     hbm = of(sx_reg(k, sx_add(k, hbm, of(x->c_hbm))));
     data = of(sx_reg(k, data));
+    struct sx last = of(x->last_c);
     /* What is popped first are the stream before's last chunks. In the first slab they are C
      * itself, but for the block before's. */
-    bool first_stream = kind == SLAB_FIRST && set == 0;
-    if (first_stream) {
+    if (kind == SLAB_FIRST && set == 0) {
         treg begin = s_compare(k, TPU_SEQ, stream, sx_const(0));
         int branch = if_begin(k, begin, false);
-        run_chunks(x, LAG, data, set, &weights, of(x->last_c), true);
-        treg done = k_binary_i(k, TPU_SGTS, x->block, 0);
-        send_chunks(x, LAG, of(x->last_c), of(x->last_hbm), done);
+        run_first_chunks(x, data, &weights);
         if_end(k, branch);
         begin = s_compare(k, TPU_SNE, stream, sx_const(0));
         branch = if_begin(k, begin, false);
-        run_chunks(x, LAG, data, set, &weights, of(x->last_c), false);
+        run_chunks(x, LAG, data, set, &weights, &last, false);
         if_end(k, branch);
     } else {
-        run_chunks(x, LAG, data, set, &weights, of(x->last_c), kind != SLAB_FIRST);
+        run_chunks(x, LAG, data, set, &weights, &last, kind != SLAB_FIRST);
         treg send = set == 0 ? s_compare(k, TPU_SNE, stream, sx_const(0)) : 0;
         if (kind == SLAB_LAST) send_chunks(x, LAG, of(x->last_c), of(x->last_hbm), send);
         k_block(k);
@@ -316,7 +330,7 @@ static void run_stream(struct matmul *x, struct sx stream, int set, enum slab_ki
     struct sx i = loop_begin(k, &loop, x->chunks - LAG);
     struct sx at = sx_add(k, rows, sx_muli(k, i, CHUNK));
     struct sx next = sx_addi(sx_add(k, data, sx_muli(k, i, chunk_rows)), LAG * chunk_rows);
-    run_chunks(x, 1, next, set, NULL, at, kind != SLAB_FIRST);
+    run_chunks(x, 1, next, set, NULL, &at, kind != SLAB_FIRST);
     if (kind == SLAB_LAST) send_chunks(x, 1, at, sx_add(k, hbm, sx_muli(k, i, chunk_step(x))), 0);
     loop_end(k, &loop, 0);
     int32_t first_left = (int32_t)x->chunks - LAG;
@@ -394,21 +408,19 @@ static void init_variables(struct matmul *x) {
     x->load_buffer = variable(x, 0);
     x->load_flag = variable(x, 0);
     x->left = variable(x, slabs - 1);
-    /* The second buffer of C takes what is popped before there is anything. */
-    x->last_c = variable(x, x->c_row + x->block_c);
+    x->last_c = variable(x, x->c_row);
     x->last_hbm = variable(x, x->c.word);
 }
 
+/* The first weights shift in while the rest is still on its way. */
 static void start_up(struct matmul *x) {
     struct kernel *k = x->job.k;
-    struct sx data = sx_const((int32_t)x->a_row), weights = sx_const((int32_t)x->b_row);
     load_slab(x);
     load_slab(x);
-    wait_slab(x, x->flag, 0);
+    wait_slab(x, FLAG_B, x->flag, 0);
     for (int i = 0; i < weight_pushes(x); i++)
-        push_weight(x, weights, i, 0);
-    for (int i = 0; i < LAG * data_pushes(x); i++)
-        push_data(x, data, i, 0);
+        push_weight(x, sx_const((int32_t)x->b_row), i, 0);
+    wait_slab(x, FLAG_A, x->flag, 0);
     k_block(k);
 }
 
