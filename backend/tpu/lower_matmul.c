@@ -115,9 +115,9 @@ static bool find_room(struct matmul *x) {
 
 /* ---- DMA ---- */
 
-/* The fixed words of the three descriptors: slabs of A and B in, chunks of C out. */
-static void write_descriptors(struct matmul *x) {
-    int32_t a = x->a_tile * TPU_LANES, b = x->b_tile * TPU_LANES, c = TPU_SUBLANES * TPU_LANES;
+/* The fixed words of the descriptors: slabs of A and B in. */
+static void describe_slabs(struct matmul *x) {
+    int32_t a = x->a_tile * TPU_LANES, b = x->b_tile * TPU_LANES;
     int32_t n_tiles = (int32_t)(x->p.n / TPU_LANES), k_groups = TPU_LANES / TPU_SUBLANES;
     struct tpu_dma slab_a = {.from = TPU_HBM,
                              .to = TPU_VMEM,
@@ -132,14 +132,19 @@ static void write_descriptors(struct matmul *x) {
                              .count = {(uint32_t)(x->n_block / TPU_LANES), (uint32_t)k_groups, 1},
                              .source_stride = {b, n_tiles * b},
                              .target_stride = {k_groups * b, b}};
+    job_describe(&x->job, SMEM_SLAB_B, FLAG_B, &slab_b);
+    job_describe(&x->job, SMEM_SLAB_A, FLAG_A, &slab_a);
+}
+
+/* Chunks of C out. */
+static void describe_chunks(struct matmul *x) {
+    int32_t c = TPU_SUBLANES * TPU_LANES, n_tiles = (int32_t)(x->p.n / TPU_LANES);
     struct tpu_dma chunk_c = {.from = TPU_VMEM,
                               .to = TPU_HBM,
                               .length = (uint32_t)c,
                               .count = {CHUNK / TPU_SUBLANES, 1, 1},
                               .source_stride = {c},
                               .target_stride = {n_tiles * c}};
-    job_describe(&x->job, SMEM_SLAB_A, FLAG_A, &slab_a);
-    job_describe(&x->job, SMEM_SLAB_B, FLAG_B, &slab_b);
     job_describe(&x->job, SMEM_CHUNK_C, FLAG_RESULT, &chunk_c);
 }
 
@@ -417,6 +422,7 @@ static void start_up(struct matmul *x) {
     struct kernel *k = x->job.k;
     load_slab(x);
     load_slab(x);
+    describe_chunks(x);
     wait_slab(x, FLAG_B, x->flag, 0);
     for (int i = 0; i < weight_pushes(x); i++)
         push_weight(x, sx_const((int32_t)x->b_row), i, 0);
@@ -435,8 +441,8 @@ static void finish(struct matmul *x) {
 static void multiply(struct matmul *x) {
     struct kernel *k = x->job.k;
     struct loop blocks, middle;
-    write_descriptors(x);
     init_variables(x);
+    describe_slabs(x);
     start_up(x);
     loop_begin(k, &blocks, x->m_blocks * x->n_blocks);
     begin_block(x);
