@@ -123,6 +123,9 @@ install: all
 	install -m 755 $(B)/hlocc $(DESTDIR)$(PREFIX)/bin/hlocc
 	install -m 644 $(B)/libhlocc_rt.a $(B)/libhlocc.a $(DESTDIR)$(PREFIX)/lib/
 	install -m 644 compiler/hlocc.h runtime/cpu/custom_call.h $(DESTDIR)$(PREFIX)/include/hlocc/
+	install -d $(DESTDIR)$(PREFIX)/include/hlocc/runtime/tpu
+	install -m 644 $(addprefix runtime/tpu/,tpu.h program.h isa.h isa.def chip.h chip.def) \
+	    $(DESTDIR)$(PREFIX)/include/hlocc/runtime/tpu/
 	@echo "  PC    $(PREFIX)/lib/pkgconfig/hlocc.pc"
 	@printf '%s\n' 'Name: hlocc' 'Description: ahead-of-time compiler for HLO, as a library' \
 	    'Version: $(VERSION)' 'Cflags: -I$(PREFIX)/include' \

@@ -8,6 +8,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct tpu_chip {
     char name[32];
 #define X(name, least, most, text) int64_t name;
@@ -31,4 +35,7 @@ bool tpu_chip_check(const struct tpu_chip *chip, char *why, size_t size);
  */
 char *tpu_chip_print(const struct tpu_chip *chip);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

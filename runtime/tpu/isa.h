@@ -42,6 +42,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum {
     TPU_SREGS = 32,
     TPU_VREGS = 32,
@@ -281,4 +285,7 @@ void tpu_dma_encode(const struct tpu_dma *dma, uint32_t words[TPU_DMA_WORDS]);
 /* NULL, or why the words are no descriptor; bounds are not checked here. */
 const char *tpu_dma_decode(const uint32_t words[TPU_DMA_WORDS], struct tpu_dma *dma);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -6,6 +6,10 @@
 #include "runtime/tpu/chip.h"
 #include "runtime/tpu/isa.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* What went wrong, one line. */
 struct tpu_error {
     char text[512];
@@ -116,4 +120,7 @@ uint8_t *tpu_program_write(const struct tpu_program *program, size_t *size,
 struct tpu_program *tpu_program_read(const void *data, size_t size, struct tpu_error *error);
 void tpu_program_free(struct tpu_program *program); /* of tpu_program_read; NULL is fine */
 
+#ifdef __cplusplus
+}
+#endif
 #endif
