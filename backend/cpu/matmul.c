@@ -356,24 +356,32 @@ static void emit_chunk(struct product *q, const struct k_range *range, LLVMValue
     struct cpu_builder *b = q->b;
     if (q->p->a_mode == A_ROWS) pack_a_rows(q, range, i0, count);
     if (q->p->a_mode == A_PANELS) pack_a_panels(q, range, i0, count);
-    struct ir_loop tiles = ir_loop_begin(b, ir_k(b, 0), count, q->p->rows, false);
-    struct ir_loop panels = ir_loop_begin(b, ir_k(b, 0), q->n_left, q->columns, false);
-    struct tile_place place = {.j = panels.i, .k_block = k_block};
-    place.i = ir_add(b, i0, tiles.i);
-    place.panel = ir_at(b, q->b_pack, ir_mulk(b, panels.i, depth * q->size));
+    /* A tile of A in place stays in the first-level cache while the panels of B pass; where a chunk
+     * of A was packed it is the other way round. */
+    bool a_stays = q->p->a_mode == A_IN_PLACE;
+    int64_t outer_step = a_stays ? q->p->rows : q->columns;
+    int64_t inner_step = a_stays ? q->columns : q->p->rows;
+    struct ir_loop outer =
+        ir_loop_begin(b, ir_k(b, 0), a_stays ? count : q->n_left, outer_step, false);
+    struct ir_loop inner =
+        ir_loop_begin(b, ir_k(b, 0), a_stays ? q->n_left : count, inner_step, false);
+    LLVMValueRef tile = a_stays ? outer.i : inner.i, panel = a_stays ? inner.i : outer.i;
+    struct tile_place place = {.j = panel, .k_block = k_block};
+    place.i = ir_add(b, i0, tile);
+    place.panel = ir_at(b, q->b_pack, ir_mulk(b, panel, depth * q->size));
     place.panel = ir_at(b, place.panel, ir_mulk(b, b_row, q->columns * q->size));
     place.rows = ir_at(b, q->rows, ir_mulk(b, place.i, 8));
     place.a = q->a;
     if (q->p->a_mode != A_IN_PLACE) {
         place.rows = q->a_table;
-        place.a = ir_at(b, q->a_pack, ir_mulk(b, tiles.i, product_a_row(q->p) * q->size));
+        place.a = ir_at(b, q->a_pack, ir_mulk(b, tile, product_a_row(q->p) * q->size));
     } else if (q->p->taps == 1) {
         int64_t step = stride_bytes(q, inner_k(q), PRODUCT_A);
         place.a = ir_at(b, q->a, ir_mulk(b, range->first, step));
     }
     emit_tile(q, range, &place);
-    ir_loop_end(b, &panels);
-    ir_loop_end(b, &tiles);
+    ir_loop_end(b, &inner);
+    ir_loop_end(b, &outer);
 }
 
 static struct k_range range_of(struct product *q, LLVMValueRef k_block) {

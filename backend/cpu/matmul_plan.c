@@ -101,6 +101,8 @@ static void choose_k_block(struct product_plan *p, const struct cpu_target *targ
     /* A tile's rows of A stay in the first-level cache while panels of B pass. */
     int64_t most = target->l1 * 3 / 8 / (p->rows * element_type_size(p->type));
     most = clamp(most, 64, 1024);
+    /* What is packed anew for each block of columns calls for wider and flatter blocks. */
+    if (p->a_mode != A_IN_PLACE) most = (most + 1) / 2;
     p->taps = 1;
     for (int i = 0; i + 1 < p->spec.k.count; i++)
         p->taps *= p->spec.k.v[i].size;
@@ -161,7 +163,8 @@ static void choose_units(struct product_plan *p, const struct cpu_target *target
     int64_t parts = (WANTED + others - 1) / others;
     /* One block of B stays in the second-level cache while the rows of A pass. */
     int64_t most = target->l2 / 2 / clamp(product_k_rows(p) * size, 1, target->l2);
-    p->n_block = clamp((p->n + parts - 1) / parts, 64, clamp(most, 64, 512));
+    int64_t least = p->a_mode == A_IN_PLACE ? 64 : 512;
+    p->n_block = clamp((p->n + parts - 1) / parts, least, clamp(most, least, 512));
     p->n_block = round_up(clamp(p->n_block, 1, p->n), columns);
     int64_t blocks = (p->n + p->n_block - 1) / p->n_block;
     p->n_block = round_up((p->n + blocks - 1) / blocks, columns);
@@ -172,7 +175,7 @@ static void choose_units(struct product_plan *p, const struct cpu_target *target
                   p->spec.stage.when != STAGE_BLOCK && p->k * p->n_block * size <= 4 * target->l2;
     p->m_chunk = product_m_rows(p);
     if (p->a_mode != A_IN_PLACE) {
-        int64_t fits = target->l2 / 8 / clamp(product_k_rows(p) * size, 1, target->l2);
+        int64_t fits = target->l2 / 4 / clamp(product_k_rows(p) * size, 1, target->l2);
         p->m_chunk = clamp(fits / p->rows * p->rows, p->rows, p->m_chunk);
     }
     p->units = p->batch * blocks * product_m_blocks(p);
@@ -267,8 +270,8 @@ void product_plan_make(struct product_plan *p, const struct cpu_target *target,
     p->rows = tile.rows;
     p->vectors = tile.vectors;
     p->lanes = tile.lanes;
-    choose_k_block(p, target);
     choose_a_mode(p);
+    choose_k_block(p, target);
     p->m_block = p->m_chunk = p->m;
     choose_units(p, target);
     bool narrow = !same_bits(spec->c_type, p->type);
