@@ -120,14 +120,19 @@ void gen_reduce(struct cpu_gen *g, const struct hlo_instr *instr, const LLVMValu
     gen_reducer_end(g, &reducer, out);
 }
 
+/* No element of any window falls outside of the base. */
+static bool stays_inside(const struct window_dim *w, int64_t size) {
+    if (w->lhs_dilate != 1 || w->pad_low > 0 || size < 1) return false;
+    __int128 span = (__int128)w->rhs_dilate * (w->size - 1);
+    __int128 last = ((__int128)size + w->pad_low + w->pad_high - span - 1) / w->stride;
+    return last * w->stride + span - w->pad_low < size;
+}
+
 LLVMValueRef gen_window_place(struct cpu_gen *g, const struct window_dim *w, int64_t size,
                               LLVMValueRef o, LLVMValueRef k, LLVMValueRef *at) {
     struct cpu_builder *b = &g->b;
     LLVMValueRef yes = LLVMConstInt(LLVMInt1TypeInContext(b->context), 1, false);
-    int64_t count =
-        (size + w->pad_low + w->pad_high - w->rhs_dilate * (w->size - 1) - 1) / w->stride;
-    bool always = w->lhs_dilate == 1 && w->pad_low <= 0 &&
-                  count * w->stride + w->rhs_dilate * (w->size - 1) - w->pad_low < size;
+    bool always = stays_inside(w, size);
     LLVMValueRef place = i_sub(
         b, i_add(b, i_mul(b, o, gen_i64(g, w->stride)), i_mul(b, k, gen_i64(g, w->rhs_dilate))),
         gen_i64(g, w->pad_low));
