@@ -34,15 +34,16 @@ int main(int argc, char **argv) {
     }
     for (uint32_t i = 0; i < program->results; i++)
         arrays[program->params + i] = calloc(1, host_bytes(&program->result[i]) + 4);
-    int status = tpu_execute(executable, (const void *const *)arrays, arrays + program->params, NULL,
-                             &stats, &error);
+    int status = tpu_execute(executable, (const void *const *)arrays, arrays + program->params,
+                             NULL, &stats, &error);
     if (status != 0) puts(error.text);
     for (uint32_t i = 0; i < program->results && status == 0; i++) {
         float first;
         memcpy(&first, arrays[program->params + i], 4);
         printf("result %u: %s, %g\n", i, program->result[i].type, first);
     }
-    if (status == 0) printf("%s: %llu cycles\n", program->chip.name, (unsigned long long)stats.cycles);
+    if (status == 0)
+        printf("%s: %llu cycles\n", program->chip.name, (unsigned long long)stats.cycles);
     for (int i = 0; i < 64; i++)
         free(arrays[i]);
     if (status == 0) tpu_stats_clear(&stats);
