@@ -121,20 +121,39 @@ static void load_element(const struct tpu_array *array, const uint8_t *hbm, uint
     memcpy(host, value, (size_t)array->host_bytes);
 }
 
-/* One row along the last dimension. */
+/* `count` elements of `bytes` each, that lie `to_step` and `from_step` elements apart. */
+static void copy_strided(uint8_t *to, int64_t to_step, const uint8_t *from, int64_t from_step,
+                         int64_t count, int bytes) {
+    if (to_step == 1 && from_step == 1) {
+        memcpy(to, from, (size_t)(count * bytes));
+        return;
+    }
+    for (int64_t i = 0; i < count; i++, to += to_step * bytes, from += from_step * bytes) {
+        switch (bytes) {
+        case 1: *to = *from; break;
+        case 2: memcpy(to, from, 2); break;
+        default: memcpy(to, from, 4); break;
+        }
+    }
+}
+
+/* One row along the last dimension, in pieces whose elements lie equally far apart. */
 static void move_row(const struct mover *m, uint8_t *host, int64_t offset) {
     const struct tpu_array *a = m->array;
     int64_t count = a->rank ? a->dims[a->rank - 1] : 1;
-    const int64_t *table = a->rank ? m->table[a->rank - 1] : NULL;
+    static const int64_t zero[1];
+    const int64_t *table = a->rank ? m->table[a->rank - 1] : zero;
     int bytes = a->bits / 8;
     bool plain = a->planes == 1 && a->host_bytes == bytes;
     for (int64_t i = 0; i < count;) {
-        int64_t at = offset + (table ? table[i] : 0), run = 1;
-        while (plain && i + run < count && table[i + run] == table[i] + run)
+        int64_t run = 1, step = i + 1 < count ? table[i + 1] - table[i] : 1;
+        while (plain && i + run < count && table[i + run] - table[i + run - 1] == step)
             run++;
-        uint8_t *here = host + i * a->host_bytes, *there = m->hbm + at * bytes;
-        if (plain) {
-            memcpy(m->store ? there : here, m->store ? here : there, (size_t)(run * bytes));
+        uint8_t *here = host + i * a->host_bytes, *there = m->hbm + (offset + table[i]) * bytes;
+        if (plain && m->store) {
+            copy_strided(there, step, here, 1, run, bytes);
+        } else if (plain) {
+            copy_strided(here, 1, there, step, run, bytes);
         } else if (m->store) {
             store_element(a, here, there);
         } else {

@@ -190,12 +190,14 @@ TPU_CLONES void tpu_fill(uint32_t *d, uint32_t value) {
         d[i] = value;
 }
 
-void tpu_sublane_compute(enum tpu_op op, uint32_t *d, const uint32_t *a, uint32_t b) {
+TPU_CLONES void tpu_sublane_compute(enum tpu_op op, uint32_t *d, const uint32_t *a, uint32_t b) {
     tpu_vreg copy;
     if (d == a) a = memcpy(copy, a, sizeof copy);
     for (uint32_t s = 0; s < TPU_SUBLANES; s++) {
-        uint32_t from = op == TPU_VROTS ? (s - b) & 7 : b & 7;
-        memcpy(d + s * TPU_LANES, a + from * TPU_LANES, TPU_ROW_BYTES);
+        const uint32_t *from = a + (op == TPU_VROTS ? (s - b) & 7 : b & 7) * TPU_LANES;
+#pragma GCC ivdep
+        for (int l = 0; l < TPU_LANES; l++)
+            d[s * TPU_LANES + l] = from[l];
     }
 }
 
