@@ -1,6 +1,8 @@
 /* Cholesky, triangular systems, LU, QR, Hermitian eigenproblems and singular values of batches of
  * small and middling matrices, as HLO's operations and JAX's calls of LAPACK want them: pivots and
  * Householder vectors are LAPACK's, eigenvectors and singular vectors up to their signs. */
+#pragma GCC optimize("O3") /* the loops along rows as vectors */
+
 #include <complex.h>
 #include <float.h>
 #include <math.h>
@@ -119,7 +121,7 @@ int64_t hlocc_rt_gesdd_scratch(const int64_t *config) {
     int64_t n = smaller(rows, columns);
     int64_t left = rows < columns ? config[LINALG_EXTRA2] : config[LINALG_EXTRA];
     int64_t width = larger(left, n);
-    return bytes_of(config, larger(rows, columns) * width + 3 * n * n + n + width, 2 * n);
+    return bytes_of(config, larger(rows, columns) * width + 3 * n * n + 2 * n + width, 3 * n);
 }
 
 #define LINALG_KERNEL(name)                                                                        \

@@ -103,8 +103,8 @@ static void FN(run_syevd)(const struct matrix *m, void *const *arrays, NUM *a, i
  * times the rows of w; `width` columns of q are wanted. */
 struct FN(svd) {
     int64_t rows, columns, width;
-    NUM *q, *w, *v, *tau, *sums;
-    double *d;
+    NUM *q, *w, *v, *tau, *p, *sums;
+    double *d, *e;
     int64_t *order;
 };
 
@@ -122,7 +122,8 @@ static int64_t FN(decompose)(struct FN(svd) * s) {
         }
     FN(form_q)(s->q, s->tau, s->rows, width, n, s->sums);
     double least = (double)n * DBL_EPSILON * FN(norm)(s->w, n * n, 1);
-    bool good = FN(orthogonalise)(s->w, s->v, n, n, least);
+    FN(turn_rows)(s->w, s->v, n, n, s->sums, s->d, s->e, s->tau, s->p);
+    bool good = FN(orthogonalise)(s->w, s->v, n, n, least, s->e);
     for (int64_t j = 0; j < n; j++)
         s->d[j] = FN(norm)(s->w + j * n, n, 1);
     sort_values(s->d, s->order, n, true);
@@ -153,9 +154,11 @@ static void FN(run_gesdd)(const struct matrix *m, void *const *arrays, NUM *memo
     s.w = s.q + rows * width;
     s.v = s.w + n * n;
     s.tau = s.v + n * n;
-    s.sums = s.tau + n;
+    s.p = s.tau + n;
+    s.sums = s.p + n;
     s.d = (double *)(s.sums + n * n + width);
-    s.order = (int64_t *)(s.d + n);
+    s.e = s.d + n;
+    s.order = (int64_t *)(s.e + n);
     memset(s.q, 0, (size_t)(rows * width) * sizeof *s.q);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < n; j++) {

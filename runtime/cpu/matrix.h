@@ -257,17 +257,48 @@ static int64_t FN(ql)(double *d, double *e, NUM *q, int64_t n) {
 
 /* ---- singular values ---- */
 
+/* Turns the n rows of w (m long) so that they are almost orthogonal, by the eigenvectors of their
+ * products; rows of v, the unit matrix, turn with them. Small rows come out inaccurate: the rest is
+ * Jacobi's, which has little to do then. gram: n * n numbers and m of room; tau, p: n each. */
+static void FN(turn_rows)(NUM *w, NUM *v, int64_t n, int64_t m, NUM *gram, double *d, double *e,
+                          NUM *tau, NUM *p) {
+    double size = 0;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j <= i; j++) {
+            gram[i * n + j] = FN(product)(w + i * m, w + j * m, m);
+            size += ABS1(gram[i * n + j]);
+        }
+    if (!(size > 0 && size < DBL_MAX)) return;
+    FN(tridiagonalise)(gram, n, d, e, tau, p);
+    FN(tridiagonal_q)(gram, n, tau, v);
+    if (FN(ql)(d, e, v, n) != 0) { /* Jacobi does it all */
+        for (int64_t i = 0; i < n * n; i++)
+            v[i] = i % (n + 1) == 0;
+        return;
+    }
+    for (int64_t i = 0; i < n * n; i++)
+        v[i] = CONJ(v[i]);
+    for (int64_t k = 0; k < m; k++) { /* column by column of w */
+        for (int64_t i = 0; i < n; i++)
+            p[i] = CONJ(w[i * m + k]);
+        for (int64_t j = 0; j < n; j++)
+            w[j * m + k] = FN(product)(v + j * n, p, n);
+    }
+}
+
 /* One-sided Jacobi (Hestenes 1958): rotates pairs of the n rows of w (m long) until they are
  * orthogonal; rows of v turn with them. Rows no longer than `least` are rounding errors and are let
- * alone. False where it does not converge. */
-static bool FN(orthogonalise)(NUM *w, NUM *v, int64_t n, int64_t m, double least) {
+ * alone. squares: room for n squares of lengths. False where it does not converge. */
+static bool FN(orthogonalise)(NUM *w, NUM *v, int64_t n, int64_t m, double least, double *squares) {
     double close = 2 * DBL_EPSILON * sqrt((double)m);
     for (int sweep = 0; sweep < 60; sweep++) {
         bool done = true;
         for (int64_t p = 0; p < n; p++)
+            squares[p] = RE(FN(product)(w + p * m, w + p * m, m));
+        for (int64_t p = 0; p < n; p++)
             for (int64_t q = p + 1; q < n; q++) {
                 NUM *x = w + p * m, *y = w + q * m;
-                double xx = RE(FN(product)(x, x, m)), yy = RE(FN(product)(y, y, m));
+                double xx = squares[p], yy = squares[q];
                 if (xx <= least * least || yy <= least * least) continue;
                 NUM xy = FN(product)(x, y, m);
                 double size = ABS(xy);
@@ -276,6 +307,8 @@ static bool FN(orthogonalise)(NUM *w, NUM *v, int64_t n, int64_t m, double least
                 double zeta = (yy - xx) / (2 * size);
                 double t = copysign(1, zeta) / (fabs(zeta) + hypot(zeta, 1));
                 double c = 1 / hypot(t, 1), s = c * t;
+                squares[p] = xx - t * size;
+                squares[q] = yy + t * size;
                 NUM phase = xy / size; /* x against y times it is real */
                 for (int64_t i = 0; i < m; i++)
                     y[i] = MUL(y[i], phase);
