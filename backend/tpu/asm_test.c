@@ -10,7 +10,7 @@ static const char everything[] =
     ".param \"s64\" 8 32 2 1 dims order tiles at 0x8000\n"
     ".result \"f32\" 4 32 1 0 dims 300 order 0 tiles (256) at 0xa000\n"
     ".buffer \"temp \\\"a\\\\b\\x01\" vmem 512 1024\n"
-    ".source \"add.1\" \"jit(f)/add\" \"model.py\" 12\n.source \"b\" \"\" \"\" 0\n"
+    ".source \"add.1\" \"jit(f)/add\" \"model.py\" 12\n.source \"b\\x0a{ trap 1 }\" \"\" \"\" 0\n"
     ".code ; bundles\n.line 1\nstart:\n"
     "  { sadd s1, s2, 5 ; s1: ssub s2, s1, 70000 ; vadd.f32 v1, v2, 1.0 ?m3 ; vmul.f32 v3, v4, 3.0 "
     "}\n"

@@ -163,8 +163,7 @@ void tpu_print_bundle(const struct tpu_bundle *bundle, FILE *out) {
 
 /* ---- the rest of a program ---- */
 
-static void print_string(FILE *out, const char *text) {
-    fputs(" \"", out);
+static void print_escaped(FILE *out, const char *text) {
     for (; *text; text++) {
         unsigned char c = (unsigned char)*text;
         if (c == '"' || c == '\\') {
@@ -175,6 +174,11 @@ static void print_string(FILE *out, const char *text) {
             fputc(c, out);
         }
     }
+}
+
+static void print_string(FILE *out, const char *text) {
+    fputs(" \"", out);
+    print_escaped(out, text);
     fputc('"', out);
 }
 
@@ -250,8 +254,9 @@ static void print_code(const struct tpu_program *p, FILE *out) {
     for (uint32_t i = 0; i < p->bundles; i++) {
         if (line < p->lines && p->line[line].bundle == i) {
             uint32_t source = p->line[line++].source;
-            fprintf(out, ".line %u", source);
-            fprintf(out, " ; %s\n", p->source[source].name);
+            fprintf(out, ".line %u ; ", source);
+            print_escaped(out, p->source[source].name);
+            fputc('\n', out);
         }
         if (!target || target[i]) fprintf(out, "L%u:\n", i);
         fputs("  ", out);

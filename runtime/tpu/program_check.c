@@ -9,6 +9,10 @@ int tpu_fail(struct tpu_error *error, const char *format, ...) {
     va_start(args, format);
     if (error) vsnprintf(error->text, sizeof error->text, format, args);
     va_end(args);
+    /* Names come from files: what a terminal would obey is not passed on. */
+    for (char *c = error ? error->text : NULL; c && *c; c++) {
+        if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
+    }
     return -1;
 }
 

@@ -172,6 +172,8 @@ static bool core_init(struct tpu_core *core, struct tpu_machine *machine, int nu
         !core->smem_readers || !core->smem_writers || !core->overlays || !core->stats.source) {
         return false;
     }
+    /* Few large pages instead of thousands of small ones, where the system has them. */
+    madvise(core->vmem, p->vmem_bytes, MADV_HUGEPAGE);
     memset(core->vmem, 0xff, p->vmem_bytes);
     memcpy(core->smem, p->smem, p->smem_words * sizeof *core->smem);
     /* The host has put the program's first overlays there. */
