@@ -27,14 +27,11 @@ void group_add(struct fuser *fuser, struct group *group, struct hlo_instr *instr
     group->members = arena_grow(fuser->arena, group->members, &group->capacity, group->count + 1,
                                 sizeof *group->members);
     group->members[group->count++] = (struct member){instr, use};
-    if (node->position < group->first) group->first = node->position;
-    if (node->position > group->last) group->last = node->position;
 }
 
 struct group *group_new(struct fuser *fuser, struct hlo_instr *instr, bool open) {
     struct group *group = arena_alloc(fuser->arena, sizeof *group);
-    int position = node_of(instr)->position;
-    *group = (struct group){.open = open, .first = position, .last = position};
+    *group = (struct group){.open = open};
     group->elements = shape_is_array(instr->shape) ? (double)instr->shape->count : 0;
     fuser->groups = arena_grow(fuser->arena, fuser->groups, &fuser->capacity, fuser->ngroups + 1,
                                sizeof *fuser->groups);
@@ -136,7 +133,6 @@ struct search {
     struct group *const *groups;
     int count;
     const struct hlo_instr *instr;
-    int first; /* nothing that comes earlier can lead back */
     int stamp, edges;
     struct group **stack;
     int depth, capacity;
@@ -154,7 +150,6 @@ static void search_operand(struct fuser *fuser, struct search *search, const str
     if (ours && owner) ours = is_one_of(search->groups, search->count, owner);
     if (ours && !start) search->found = true;
     if (ours || !owner || owner->visited == search->stamp) return;
-    if (owner->last < search->first) return;
     owner->visited = search->stamp;
     search->stack = arena_grow(fuser->arena, search->stack, &search->capacity, search->depth + 1,
                                sizeof *search->stack);
@@ -177,11 +172,8 @@ bool group_is_cyclic(struct fuser *fuser, struct group *const *groups, int count
                      const struct hlo_instr *instr) {
     struct search search = {.groups = groups, .count = count, .instr = instr};
     search.stamp = ++fuser->stamp;
-    search.first = instr ? node_of(instr)->position : groups[0]->first;
-    for (int i = 0; i < count; i++) {
-        if (groups[i]->first < search.first) search.first = groups[i]->first;
+    for (int i = 0; i < count; i++)
         groups[i]->visited = search.stamp;
-    }
     for (int i = 0; i < count; i++)
         search_operands(fuser, &search, groups[i], true);
     while (search.depth > 0 && !search.found)

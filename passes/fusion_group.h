@@ -33,7 +33,6 @@ struct group {
     enum fusion_shape shape;
     int count, capacity;
     struct member *members; /* in the order they came */
-    int first, last;        /* positions, least and largest */
     int visited;            /* stamp of the last search that came by */
     double elements;        /* of its index space: evaluations of class 0 */
     /* When built: */

@@ -1,0 +1,124 @@
+/* Random programs through the passes: what comes out computes the same, to the bit. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ir/eval.h"
+#include "ir/print.h"
+#include "passes/pass.h"
+#include "passes/random_program.h"
+
+enum { PROGRAMS = 4000, SIZE = 24 };
+
+struct run {
+    const enum pass_id *passes;
+    int count, disabled; /* disabled: a pass, or -1 */
+    int times;
+};
+
+static void print_program(const struct hlo_module *module) {
+    struct print_options print = print_options_short();
+    module_print(stderr, module, &print);
+}
+
+static bool transform(struct hlo_module *module, const struct run *run, struct diag *diag,
+                      int *sizes) {
+    for (int i = 0; i < run->times; i++) {
+        struct pass_context context;
+        pass_context_init(&context, diag);
+        context.verify = true;
+        if (run->disabled >= 0) context.disabled[run->disabled] = true;
+        if (!pass_pipeline_run(&context, module, run->passes, run->count)) return false;
+        sizes[i] = module_instruction_count(module);
+    }
+    return true;
+}
+
+/* The program of that seed, before and after; sizes: instructions after each time. */
+static void check(uint64_t seed, const struct run *run, int *sizes) {
+    struct diag diag;
+    struct literal *args[RANDOM_INPUTS];
+    struct eval_options options = {.max_steps = 50 * 1000 * 1000};
+    struct hlo_module *module = random_program(seed, SIZE);
+    module_sort_computations(module);
+    struct hlo_module *plain = module_clone(module);
+    uint64_t state = seed;
+    diag_init(&diag, "random", NULL, 0);
+    for (int i = 0; i < RANDOM_INPUTS; i++)
+        args[i] = random_input(module->entry->parameters[i]->shape, &state);
+    struct literal *want = module_evaluate(plain, args, &options, &diag), *got = NULL;
+    bool ok = want && transform(module, run, &diag, sizes);
+    if (ok) got = module_evaluate(module, args, &options, &diag);
+    bool same = got && random_same(got, want);
+    if (!same) {
+        diag_print(&diag, stderr, false);
+        print_message("seed %d, pass %d disabled\n", (int)seed, run->disabled);
+        print_program(plain);
+    }
+    literal_unref(want);
+    literal_unref(got);
+    for (int i = 0; i < RANDOM_INPUTS; i++)
+        literal_unref(args[i]);
+    diag_clear(&diag);
+    module_free(module);
+    module_free(plain);
+    assert_true(same);
+}
+
+static void test_pipelines(void **state) {
+    (void)state;
+    static const enum pass_target targets[] = {PASS_TARGET_GENERIC, PASS_TARGET_CPU,
+                                               PASS_TARGET_TPU};
+    for (uint64_t seed = 1; seed <= PROGRAMS; seed++) {
+        struct run run = {.disabled = -1, .times = 1};
+        int sizes[1];
+        run.passes = pass_pipeline(targets[seed % 3], 2, &run.count);
+        check(seed, &run, sizes);
+    }
+}
+
+/* Run twice the pipeline finds nothing to add. */
+static void test_twice(void **state) {
+    (void)state;
+    for (uint64_t seed = 1001; seed <= 1000 + PROGRAMS; seed++) {
+        struct run run = {.disabled = -1, .times = 2};
+        int sizes[2];
+        run.passes = pass_pipeline(PASS_TARGET_CPU, 2, &run.count);
+        check(seed, &run, sizes);
+        if (sizes[1] > sizes[0]) print_message("seed %d: %d to %d\n", (int)seed, sizes[0], sizes[1]);
+    }
+}
+
+static void test_each_pass_disabled(void **state) {
+    (void)state;
+    for (int pass = 0; pass < PASS_COUNT; pass++)
+        for (uint64_t seed = 1; seed <= PROGRAMS / 20; seed++) {
+            struct run run = {.disabled = pass, .times = 1};
+            int sizes[1];
+            run.passes = pass_pipeline(PASS_TARGET_CPU, 2, &run.count);
+            check(seed + 7919 * (uint64_t)pass, &run, sizes);
+        }
+}
+
+static void test_each_pass_alone(void **state) {
+    (void)state;
+    for (int pass = 0; pass < PASS_COUNT; pass++)
+        for (uint64_t seed = 1; seed <= PROGRAMS / 20; seed++) {
+            enum pass_id only = (enum pass_id)pass;
+            struct run run = {.passes = &only, .count = 1, .disabled = -1, .times = 2};
+            int sizes[2];
+            check(seed + 6007 * (uint64_t)pass, &run, sizes);
+        }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pipelines), cmocka_unit_test(test_twice),
+        cmocka_unit_test(test_each_pass_disabled), cmocka_unit_test(test_each_pass_alone)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
