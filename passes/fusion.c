@@ -75,6 +75,14 @@ static bool accepts(struct fuser *fuser, struct group *group, struct hlo_instr *
     }
 }
 
+/* In the order in which they were made, whatever that of the users is. */
+static void add_reader(struct readers *readers, struct group *group) {
+    int at = readers->count++;
+    for (; at > 0 && readers->groups[at - 1]->id > group->id; at--)
+        readers->groups[at] = readers->groups[at - 1];
+    readers->groups[at] = group;
+}
+
 static void find_readers(const struct hlo_instr *instr, struct readers *readers) {
     *readers = (struct readers){.stored = instr == instr->parent->root};
     for (const struct hlo_use *use = instr->users; use; use = use->next) {
@@ -88,7 +96,7 @@ static void find_readers(const struct hlo_instr *instr, struct readers *readers)
             if (at == MOST_GROUPS || !group->open)
                 readers->stored = true;
             else
-                readers->groups[readers->count++] = group;
+                add_reader(readers, group);
         }
     }
 }
@@ -263,17 +271,54 @@ static void visit(struct fuser *fuser, struct hlo_instr *instr) {
     merge_siblings(fuser, instr);
 }
 
+/* The instructions depth first from the root: an order that does not depend on the one they stand
+ * in, so that the same program always becomes the same kernels. mark: 0 new, 1 waiting, 2 placed.
+ */
+static struct hlo_instr **depth_first(struct fuser *fuser) {
+    struct hlo_computation *computation = fuser->computation;
+    struct hlo_instr **order =
+        arena_array(fuser->arena, (size_t)computation->count + 1, sizeof *order);
+    struct hlo_instr **stack = NULL, *next = computation->root;
+    int count = 0, depth = 0, capacity = 0;
+    FOR_EACH_INSTR(instr, computation) instr->mark = 0;
+    for (struct hlo_instr *rest = computation->first; next || rest;) {
+        if (!next) next = rest, rest = rest->next;
+        stack = arena_grow(fuser->arena, stack, &capacity, depth + 1, sizeof *stack);
+        stack[depth++] = next;
+        while (depth > 0) {
+            struct hlo_instr *top = stack[depth - 1];
+            int edges = top->noperands + top->ncontrol;
+            if (top->mark != 0) {
+                if (top->mark == 1) order[count++] = top;
+                top->mark = 2;
+                depth--;
+                continue;
+            }
+            top->mark = 1;
+            stack = arena_grow(fuser->arena, stack, &capacity, depth + edges, sizeof *stack);
+            for (int i = edges - 1; i >= 0; i--) {
+                struct hlo_instr *before =
+                    i < top->noperands ? top->operands[i] : top->control[i - top->noperands];
+                if (before->mark == 0) stack[depth++] = before;
+            }
+        }
+        next = NULL;
+    }
+    return order;
+}
+
 static bool fuse_computation(struct pass_context *context, struct hlo_computation *computation) {
     struct fuser fuser = {.context = context, .arena = arena_new(), .computation = computation};
-    int position = 0;
-    FOR_EACH_INSTR(instr, computation) {
+    struct hlo_instr **order = depth_first(&fuser);
+    int count = computation->count;
+    for (int i = 0; i < count; i++) {
         struct node *node = arena_alloc(fuser.arena, sizeof *node);
-        *node = (struct node){.instr = instr, .position = position++};
-        instr->data = node;
-        instr->mark = 0;
+        *node = (struct node){.instr = order[i], .position = i};
+        order[i]->data = node;
+        order[i]->mark = 0;
     }
-    for (struct hlo_instr *instr = computation->last; instr; instr = instr->prev)
-        visit(&fuser, instr);
+    for (int i = count - 1; i >= 0; i--)
+        visit(&fuser, order[i]);
     bool changed = groups_build(&fuser);
     arena_free(fuser.scratch);
     arena_free(fuser.arena);

@@ -31,7 +31,7 @@ void group_add(struct fuser *fuser, struct group *group, struct hlo_instr *instr
 
 struct group *group_new(struct fuser *fuser, struct hlo_instr *instr, bool open) {
     struct group *group = arena_alloc(fuser->arena, sizeof *group);
-    *group = (struct group){.open = open};
+    *group = (struct group){.id = fuser->ngroups, .open = open};
     group->elements = shape_is_array(instr->shape) ? (double)instr->shape->count : 0;
     fuser->groups = arena_grow(fuser->arena, fuser->groups, &fuser->capacity, fuser->ngroups + 1,
                                sizeof *fuser->groups);

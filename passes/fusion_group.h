@@ -28,6 +28,7 @@ struct member {
 };
 
 struct group {
+    int id;    /* in the order in which they are made */
     bool open; /* takes producers */
     bool built;
     enum fusion_shape shape;

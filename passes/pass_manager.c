@@ -23,10 +23,12 @@ static const struct pass_info pass_table[PASS_COUNT] = {
 #define SIMPLIFY                                                                                   \
     PASS_call_inliner, PASS_tuple_simplifier, PASS_dce, PASS_cse, FOLD, FOLD,                      \
         PASS_conditional_simplifier, PASS_call_inliner, PASS_tuple_simplifier, PASS_cse, PASS_dce
-/* Each loop has its body to itself first; what leaves a loop is then simplified where it is. */
+/* Each loop has its body to itself first; what leaves a loop is then simplified where it is, and
+ * bodies that got short may be unrolled. */
 #define LOOPS                                                                                      \
     PASS_flatten_call_graph, PASS_while_simplifier, PASS_while_invariant_motion,                   \
-        PASS_while_simplifier, PASS_tuple_simplifier, PASS_cse, FOLD, PASS_cse, PASS_dce
+        PASS_while_simplifier, PASS_tuple_simplifier, PASS_cse, FOLD, PASS_cse, PASS_dce,          \
+        PASS_while_simplifier, PASS_tuple_simplifier, FOLD, PASS_cse, PASS_dce
 /* What static memory needs, last. */
 #define MEMORY PASS_flatten_call_graph, PASS_memory_scheduler, PASS_copy_insertion, PASS_dce
 
