@@ -241,6 +241,14 @@ static void waiting_for_each_other(void **state) {
     assert_non_null(strstr(error.text, "every core waits for another"));
 }
 
+/* 254 cores of 16 GiB: refused before anything is allocated. */
+static void more_than_this_machine(void **state) {
+    (void)state;
+    struct tpu_error error;
+    run_text(".chip v3\n.cores 254\n.hbm 17179869184\n{ halt }\n", NULL, NULL, NULL, &error);
+    assert_non_null(strstr(error.text, "memory plan is 4064.00 GiB"));
+}
+
 static int clear(void **state) {
     (void)state;
     tpu_stats_clear(&stats);
@@ -249,11 +257,12 @@ static int clear(void **state) {
 
 int main(void) {
     const struct CMUnitTest all[] = {
-        cmocka_unit_test(bundles_and_stalls),  cmocka_unit_test(matrix_units),
-        cmocka_unit_test(tiles_without_drain), cmocka_unit_test(transfers),
-        cmocka_unit_test(shared_bandwidth),    cmocka_unit_test(overlays),
-        cmocka_unit_test(by_instruction),      cmocka_unit_test(traces),
-        cmocka_unit_test(two_cores_talk),      cmocka_unit_test(waiting_for_each_other),
+        cmocka_unit_test(bundles_and_stalls),     cmocka_unit_test(matrix_units),
+        cmocka_unit_test(tiles_without_drain),    cmocka_unit_test(transfers),
+        cmocka_unit_test(shared_bandwidth),       cmocka_unit_test(overlays),
+        cmocka_unit_test(by_instruction),         cmocka_unit_test(traces),
+        cmocka_unit_test(two_cores_talk),         cmocka_unit_test(waiting_for_each_other),
+        cmocka_unit_test(more_than_this_machine),
     };
     return cmocka_run_group_tests(all, NULL, clear);
 }

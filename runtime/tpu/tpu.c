@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #endif
@@ -313,6 +314,18 @@ static int run_machine(struct tpu_machine *machine, const void *const *inputs, v
     return 0;
 }
 
+/* Padding can make a program far larger than its arrays: better refused than killed. */
+static int check_host_memory(const struct tpu_program *p, struct tpu_error *error) {
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    double needed = (double)p->cores * (double)(p->hbm_bytes + p->vmem_bytes);
+    double here = (double)pages * (double)page;
+    if (pages <= 0 || page <= 0 || needed <= here) return 0;
+    return tpu_fail(error,
+                    "the program's memory plan is %.2f GiB, and the machine that would emulate it "
+                    "has %.2f GiB",
+                    needed / 0x1p30, here / 0x1p30);
+}
+
 int tpu_execute(const struct tpu_executable *executable, const void *const *inputs,
                 void *const *outputs, const struct tpu_run_options *options,
                 struct tpu_stats *stats, struct tpu_error *error) {
@@ -328,6 +341,7 @@ int tpu_execute(const struct tpu_executable *executable, const void *const *inpu
         .core_count = (int)p->cores,
         .error = error,
     };
+    if (check_host_memory(p, error) != 0) return -1;
     machine.cores = calloc(p->cores, sizeof *machine.cores);
     if (!machine.cores) return tpu_fail(error, "memory is out");
     int status = run_machine(&machine, inputs, outputs, error);
