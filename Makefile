@@ -2,15 +2,16 @@
 #   make            the compiler build/hlocc and the runtime library build/libhlocc_rt.a
 #   make demo       compile a small CNN to an object, link it into a C program, run that
 #   make check      unit tests, golden tests, recorded cases;  make check-long adds slower ones
+#   make check-threads      tests of several threads, under the thread sanitizer
 #   make update-golden      expected outputs of golden tests written anew, with the diff to read
 #   make bench      against XLA:CPU, into docs/performance.md; BENCH_PYTHON=a Python with jax
-#   make install    PREFIX=/usr/local DESTDIR=
+#   make install    PREFIX=/usr/local DESTDIR= LIBDIR=PREFIX/lib;  make deb: a Debian package
 #   make deps       what is missing from Debian's packages: installed by root, else named
 
 VERSION := 0.1.0
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
-B := build$(if $(SANITIZE),/sanitize)
+B := build$(if $(SANITIZE),/$(if $(filter thread,$(SANITIZE)),thread,sanitize))
 
 CC := gcc
 # V=1 shows the commands.
@@ -19,7 +20,8 @@ AR := ar
 WARN := -Wall -Wextra -Werror
 OPT := -O2 -g
 ifdef SANITIZE
-OPT := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
+SANITIZERS := address,undefined -fno-sanitize-recover=undefined
+OPT := -O1 -g -fno-omit-frame-pointer -fsanitize=$(if $(filter thread,$(SANITIZE)),thread,$(SANITIZERS))
 # Sanitizers change what the compiler can see, and so its guesses.
 WARN += -Wno-error
 endif
@@ -42,7 +44,7 @@ TESTS := $(TEST_SRCS:%.c=$(B)/test/%)
 $(LEX:%.l=$(B)/obj/gen/%.o): GEN_DEFS := -DYYSTYPE=HLO_YYSTYPE -DYYLTYPE=HLO_YYLTYPE
 GEN_HEADERS := $(YACC:%.y=$(B)/gen/%.h) $(LEX:%.l=$(B)/gen/%.h)
 
-.PHONY: all demo update-golden check check-long install clean deps tests
+.PHONY: all demo update-golden check check-long check-threads install clean deps tests
 .DELETE_ON_ERROR:
 all: $(B)/hlocc $(B)/libhlocc_rt.a
 
@@ -57,13 +59,9 @@ build/config.mk: testdata/tools/deps.sh
 deps:
 	@sh testdata/tools/deps.sh install
 
-# The whole runtime, where code that is compiled later finds it.
-RT_FOR_JIT := -Wl,--whole-archive $(B)/libhlocc_rt.a -Wl,--no-whole-archive \
-    -Wl,--export-dynamic-symbol='hlocc_rt_*'
-
 $(B)/hlocc: $(B)/obj/compiler/main.o $(B)/libhlocc.a $(B)/libhlocc_rt.a
 	@echo "  LINK  $@"
-	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libhlocc.a $(RT_FOR_JIT) $(LLVM_LIBS) -lcjson -lm -lpthread
+	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libhlocc.a $(B)/libhlocc_rt.a $(LLVM_LIBS) -lcjson -lm -lpthread
 
 $(B)/libhlocc.a: $(LIB_OBJS)
 	@rm -f $@
@@ -95,7 +93,7 @@ $(B)/gen/%.c $(B)/gen/%.h: %.l
 $(B)/test/%: $(B)/obj/%.o $(B)/libhlocc.a $(B)/libhlocc_rt.a
 	@mkdir -p $(@D)
 	@echo "  LINK  $@"
-	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libhlocc.a $(RT_FOR_JIT) $(LLVM_LIBS) -lcjson -lcmocka -lm \
+	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libhlocc.a $(B)/libhlocc_rt.a $(LLVM_LIBS) -lcjson -lcmocka -lm \
 	    -lpthread
 # Files that become part of an object as they are.
 $(B)/obj/runtime/tpu/chip.o: $(wildcard runtime/tpu/chips/*.json)
@@ -113,24 +111,67 @@ update-golden: all
 check-long: all tests
 	@JOBS=$(JOBS) python3 testdata/tools/check.py --long $(B) $(TESTS)
 
-# Compiled code finds the runtime by name in the program that runs it.
-WHOLE_RT := -Wl,--whole-archive -lhlocc_rt -Wl,--no-whole-archive \
-    -Wl,--export-dynamic-symbol=hlocc_rt_*
+# Programs compiled and run on several threads at once, under the thread sanitizer.
+THREAD_TESTS := compiler/hlocc_test runtime/cpu/thread_pool_test
+check-threads:
+	$(Q)$(MAKE) --no-print-directory SANITIZE=thread $(THREAD_TESTS:%=build/thread/test/%)
+	$(Q)set -e; for t in $(THREAD_TESTS); do TSAN_OPTIONS=halt_on_error=1 build/thread/test/$$t; done
 
-install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig \
-	    $(DESTDIR)$(PREFIX)/include/hlocc
-	install -m 755 $(B)/hlocc $(DESTDIR)$(PREFIX)/bin/hlocc
-	install -m 644 $(B)/libhlocc_rt.a $(B)/libhlocc.a $(DESTDIR)$(PREFIX)/lib/
-	install -m 644 compiler/hlocc.h runtime/cpu/custom_call.h $(DESTDIR)$(PREFIX)/include/hlocc/
-	install -d $(DESTDIR)$(PREFIX)/include/hlocc/runtime/tpu
+# ---- what is installed ----
+
+SO_VERSION := 0
+# Everything in one library: LLVM too, where its libraries are static.
+$(B)/libhlocc.so.$(SO_VERSION): $(B)/libhlocc.a $(B)/libhlocc_rt.a runtime/libhlocc.map
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(CFLAGS) -shared -o $@ -Wl,-soname,$(@F) -Wl,--gc-sections -s \
+	    -Wl,--version-script=runtime/libhlocc.map \
+	    -Wl,--whole-archive $(B)/libhlocc.a $(B)/libhlocc_rt.a -Wl,--no-whole-archive \
+	    $(LLVM_LIBS) -lcjson -lm -lpthread
+$(B)/hlocc.1: testdata/tools/manual.py $(B)/hlocc
+	@echo "  MAN   $@"
+	$(Q)python3 $< man $(B)/hlocc > $@
+$(B)/hlocc.bash: testdata/tools/manual.py $(B)/hlocc
+	@echo "  BASH  $@"
+	$(Q)python3 $< bash $(B)/hlocc > $@
+
+LIBDIR ?= $(PREFIX)/lib
+TO := $(DESTDIR)$(PREFIX)
+INSTALLED := $(B)/hlocc $(B)/libhlocc.a $(B)/libhlocc_rt.a $(B)/libhlocc.so.$(SO_VERSION) \
+    $(B)/hlocc.1 $(B)/hlocc.bash
+# $(call pc,NAME,DESCRIPTION,LIBS,PRIVATE LIBS,DIRECTORY OF HEADERS)
+define pc
+	@echo "  PC    $(LIBDIR)/pkgconfig/$(1).pc"
+	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' 'includedir=$${prefix}/include' '' \
+	    'Name: $(1)' 'Description: $(2)' 'Version: $(VERSION)' 'Cflags: -I$${includedir}$(5)' \
+	    'Libs: -L$${libdir} $(3)' 'Libs.private: $(4)' > $(DESTDIR)$(LIBDIR)/pkgconfig/$(1).pc
+endef
+
+install: $(INSTALLED)
+	install -d $(TO)/bin $(DESTDIR)$(LIBDIR)/pkgconfig $(TO)/include/hlocc/runtime/tpu \
+	    $(TO)/share/man/man1 $(TO)/share/bash-completion/completions $(TO)/share/doc/hlocc
+	install -m 755 $(B)/hlocc $(TO)/bin/hlocc
+	install -m 644 $(B)/libhlocc_rt.a $(B)/libhlocc.a $(B)/libhlocc.so.$(SO_VERSION) \
+	    $(DESTDIR)$(LIBDIR)/
+	ln -sf libhlocc.so.$(SO_VERSION) $(DESTDIR)$(LIBDIR)/libhlocc.so
+	install -m 644 compiler/hlocc.h runtime/cpu/custom_call.h $(TO)/include/hlocc/
 	install -m 644 $(addprefix runtime/tpu/,tpu.h program.h isa.h isa.def chip.h chip.def) \
-	    $(DESTDIR)$(PREFIX)/include/hlocc/runtime/tpu/
-	@echo "  PC    $(PREFIX)/lib/pkgconfig/hlocc.pc"
-	@printf '%s\n' 'Name: hlocc' 'Description: ahead-of-time compiler for HLO, as a library' \
-	    'Version: $(VERSION)' 'Cflags: -I$(PREFIX)/include' \
-	    'Libs: -L$(PREFIX)/lib -lhlocc $(WHOLE_RT) $(LLVM_LIBS) -lcjson -lm -lpthread' \
-	    > $(DESTDIR)$(PREFIX)/lib/pkgconfig/hlocc.pc
+	    $(TO)/include/hlocc/runtime/tpu/
+	install -m 644 $(B)/hlocc.1 $(TO)/share/man/man1/
+	install -m 644 $(B)/hlocc.bash $(TO)/share/bash-completion/completions/hlocc
+	install -m 644 README.md LICENSE docs/*.md $(TO)/share/doc/hlocc/
+	$(call pc,hlocc,ahead-of-time compiler for HLO as a library,-lhlocc,-lhlocc_rt $(LLVM_LIBS) -lcjson -lm -lpthread)
+	$(call pc,hlocc_rt,what programs compiled by hlocc link,-lhlocc_rt -lm -lpthread)
+	$(call pc,hlocc_tpu,loads and runs TPU program files,-lhlocc_rt -lcjson -lm -lpthread,,/hlocc)
+
+# A Debian package of the same, under /usr.
+DEB_ARCH = $(shell dpkg --print-architecture)
+deb: $(INSTALLED)
+	@rm -rf $(B)/deb
+	@$(MAKE) --no-print-directory install PREFIX=/usr LIBDIR=/usr/lib DESTDIR=$(B)/deb > /dev/null
+	@gzip -9n $(B)/deb/usr/share/man/man1/hlocc.1
+	@mkdir -p $(B)/deb/DEBIAN
+	@sh testdata/tools/debcontrol.sh $(VERSION) $(DEB_ARCH) $(B)/deb > $(B)/deb/DEBIAN/control
+	dpkg-deb --root-owner-group --build $(B)/deb $(B)/hlocc_$(VERSION)_$(DEB_ARCH).deb
 
 BENCH_PYTHON ?= python3
 .PHONY: bench

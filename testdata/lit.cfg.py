@@ -1,5 +1,6 @@
 # Golden tests: files with RUN lines, checked by FileCheck. Run by `make check`.
 import os
+import shutil
 
 import lit.formats
 
@@ -9,9 +10,11 @@ config.suffixes = [".hlo", ".test"]
 config.test_source_root = os.path.dirname(__file__)
 build = lit_config.params.get("build", os.path.join(os.path.dirname(config.test_source_root), "build"))
 config.test_exec_root = os.path.join(build, "lit")
-config.excludes = ["corpus", "bench", "tools", "demo"]
+config.excludes = ["corpus", "bench", "tools", "demo", "programs"]
 if "sanitize" in os.path.basename(build):
     config.available_features.add("sanitize")  # what is linked outside lacks the sanitizers' runtime
+if shutil.which("pkg-config") and shutil.which("bash"):
+    config.available_features.add("install")
 config.substitutions.append(("%hlocc", os.path.join(build, "hlocc")))
 config.substitutions.append(("%not", "sh " + os.path.join(config.test_source_root, "tools/status.sh")))
 config.substitutions.append(("%check", "FileCheck-19 --dump-input=fail"))

@@ -20,6 +20,31 @@ static LLVMErrorRef define(struct cpu_jit *jit, LLVMOrcJITDylibRef library,
     return LLVMOrcJITDylibDefine(library, LLVMOrcAbsoluteSymbols(&pair, 1));
 }
 
+/* Where the runtime is, whatever this file is linked into, and whoever sees its names. */
+#define X(name) extern char name[];
+#include "backend/cpu/runtime.def"
+#undef X
+
+static LLVMErrorRef define_runtime(struct cpu_jit *jit, LLVMOrcJITDylibRef library) {
+    static const struct {
+        const char *name;
+        char *address;
+    } rows[] = {
+#define X(name) {#name, name},
+#include "backend/cpu/runtime.def"
+#undef X
+    };
+    enum { COUNT = sizeof rows / sizeof *rows };
+    LLVMOrcCSymbolMapPair pairs[COUNT];
+    LLVMJITSymbolFlags flags = {
+        LLVMJITSymbolGenericFlagsExported | LLVMJITSymbolGenericFlagsCallable, 0};
+    for (int i = 0; i < COUNT; i++)
+        pairs[i] = (LLVMOrcCSymbolMapPair){
+            LLVMOrcLLJITMangleAndIntern(jit->jit, rows[i].name),
+            {(LLVMOrcExecutorAddress)(uintptr_t)rows[i].address, flags}};
+    return LLVMOrcJITDylibDefine(library, LLVMOrcAbsoluteSymbols(pairs, COUNT));
+}
+
 static LLVMErrorRef load(struct cpu_jit *jit, const struct cpu_code *code, const char *symbol,
                          const struct cpu_function *functions, int nfunctions) {
     LLVMErrorRef error = LLVMOrcCreateLLJIT(&jit->jit, NULL);
@@ -29,7 +54,9 @@ static LLVMErrorRef load(struct cpu_jit *jit, const struct cpu_code *code, const
     error = LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(
         &process, LLVMOrcLLJITGetGlobalPrefix(jit->jit), NULL, NULL);
     if (error) return error;
-    LLVMOrcJITDylibAddGenerator(library, process);
+    LLVMOrcJITDylibAddGenerator(library, process); /* libm, and functions of the user's */
+    error = define_runtime(jit, library);
+    if (error) return error;
     for (int i = 0; i < nfunctions; i++) {
         error = functions[i].address ? define(jit, library, &functions[i]) : NULL;
         if (error) return error;
