@@ -56,29 +56,28 @@ static bool write_html(const struct report_options *o, const char *file,
     return ok;
 }
 
-/* The backend's workspace is the arena and scratch behind it. */
-static bool workspace_size(struct program *program, const struct target_options *target,
-                           int64_t *size) {
+/* Compiles the program, which leaves the module as it runs. */
+static bool scratch_size(struct program *program, const struct target_options *target,
+                         int64_t *scratch) {
     struct cpu_options cpu = {
         .mcpu = target->mcpu, .symbol = "hlocc_entry", .max_threads = target->threads};
     struct cpu_code code;
     if (!cpu_compile(program->module, &cpu, CPU_LLVM_IR, &code, &program->diag)) return false;
-    *size = (int64_t)code.workspace_size;
-    free(code.data);
+    *scratch = code.stats.scratch;
+    cpu_code_free(&code);
     return true;
 }
 
 static bool report(const struct report_options *o, const char *file, struct program *program) {
     struct hlo_module *module = program->module;
     struct buffer_options buffers = {0};
-    int64_t workspace;
+    int64_t scratch;
     const struct buffer_assignment *assignment = NULL;
     if (target_optimise(module, &o->common.target, &program->diag) &&
-        workspace_size(program, &o->common.target, &workspace))
+        scratch_size(program, &o->common.target, &scratch))
         assignment = buffer_assign(module->arena, module, &buffers, &program->diag);
     program_report(program);
     if (!assignment) return false;
-    int64_t scratch = workspace - assignment->arena_size;
     if (o->json) {
         buffer_assignment_print_json(stdout, assignment, scratch);
     } else if (!o->html) {
