@@ -25,7 +25,7 @@ enum {
 };
 enum { FLAG_IN, FLAG_OUT, FLAG_ROW, FLAG_SCALAR };
 /* Rows before and after every array in VMEM that loads may touch. */
-enum { VMEM_GUARD = 64 };
+enum { VMEM_GUARD = 136 };
 
 struct lower {
     struct arena *arena;

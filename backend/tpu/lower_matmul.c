@@ -73,19 +73,29 @@ static bool is_plain(const struct hlo_instr *dot) {
            r.v[0] == 0 && dot->shape->type == TYPE_F32;
 }
 
+/* Whole tiles: nothing is padded. */
+static bool is_whole(const struct product *p) {
+    for (int a = 0; a < AXES; a++)
+        if (p->axis[a].count != 1 || p->axis[a].size[0] != p->axis[a].total) return false;
+    return true;
+}
+
 static bool choose(struct matmul *x, struct lower *lower) {
     const struct product *p = &x->p;
-    x->m_block = block_of(p->m);
-    x->n_block = block_of(p->n);
-    if (!x->m_block || !x->n_block || p->k % TPU_LANES || p->k / TPU_LANES < 2) return false;
+    if (!is_whole(p)) return false;
+    x->m_block = block_of(p->axis[AXIS_M].total);
+    x->n_block = block_of(p->axis[AXIS_N].total);
+    if (!x->m_block || !x->n_block || p->axis[AXIS_K].total % TPU_LANES ||
+        p->axis[AXIS_K].total / TPU_LANES < 2)
+        return false;
     if (lower->options->chip.mxu_fifo < (LAG + 2) * CHUNK / TPU_SUBLANES) return false;
     x->units = (int)lower->options->chip.mxus;
     /* Weight sets take turns, so a slab has an even number of streams. */
     while (x->units > 1 && x->n_block % (2 * TPU_LANES * x->units))
         x->units--;
-    x->m_blocks = p->m / x->m_block;
-    x->n_blocks = p->n / x->n_block;
-    x->k_tiles = p->k / TPU_LANES;
+    x->m_blocks = p->axis[AXIS_M].total / x->m_block;
+    x->n_blocks = p->axis[AXIS_N].total / x->n_block;
+    x->k_tiles = p->axis[AXIS_K].total / TPU_LANES;
     x->streams = x->n_block / TPU_LANES / x->units;
     x->chunks = x->m_block / CHUNK;
     return x->chunks > LAG;
@@ -118,7 +128,8 @@ static bool find_room(struct matmul *x) {
 /* The fixed words of the descriptors: slabs of A and B in. */
 static void describe_slabs(struct matmul *x) {
     int32_t a = x->a_tile * TPU_LANES, b = x->b_tile * TPU_LANES;
-    int32_t n_tiles = (int32_t)(x->p.n / TPU_LANES), k_groups = TPU_LANES / TPU_SUBLANES;
+    int32_t n_tiles = (int32_t)(x->p.axis[AXIS_N].total / TPU_LANES),
+            k_groups = TPU_LANES / TPU_SUBLANES;
     struct tpu_dma slab_a = {.from = TPU_HBM,
                              .to = TPU_VMEM,
                              .length = (uint32_t)a,
@@ -138,7 +149,7 @@ static void describe_slabs(struct matmul *x) {
 
 /* Chunks of C out. */
 static void describe_chunks(struct matmul *x) {
-    int32_t c = TPU_SUBLANES * TPU_LANES, n_tiles = (int32_t)(x->p.n / TPU_LANES);
+    int32_t c = TPU_SUBLANES * TPU_LANES, n_tiles = (int32_t)(x->p.axis[AXIS_N].total / TPU_LANES);
     struct tpu_dma chunk_c = {.from = TPU_VMEM,
                               .to = TPU_HBM,
                               .length = (uint32_t)c,
@@ -154,7 +165,7 @@ static void load_slab(struct matmul *x) {
     int32_t a = x->a_tile * TPU_LANES, b = x->b_tile * TPU_LANES;
     treg some = k_binary_i(k, TPU_SGTS, x->to_load, 0);
     struct sx kt = of(x->load_k), buffer = of(x->load_buffer), flag = of(x->load_flag);
-    int32_t row = (int32_t)(TPU_LANES / TPU_SUBLANES * (x->p.n / TPU_LANES));
+    int32_t row = (int32_t)(TPU_LANES / TPU_SUBLANES * (x->p.axis[AXIS_N].total / TPU_LANES));
     struct sx from = sx_muli(k, of(x->load_n), (int32_t)(x->n_block / TPU_LANES));
     from = sx_add(k, from, sx_muli(k, kt, row));
     from = sx_addi(sx_muli(k, from, b), (int32_t)x->b.word);
@@ -186,7 +197,8 @@ static void wait_slab(struct matmul *x, int operand_flag, treg flag, treg predic
 
 /* Words of HBM from one chunk of C to the next. */
 static int32_t chunk_step(const struct matmul *x) {
-    return (int32_t)(CHUNK / TPU_SUBLANES * (x->p.n / TPU_LANES) * TPU_SUBLANES * TPU_LANES);
+    return (int32_t)(CHUNK / TPU_SUBLANES * (x->p.axis[AXIS_N].total / TPU_LANES) * TPU_SUBLANES *
+                     TPU_LANES);
 }
 
 /* Sends chunks of C from those rows on to HBM: one DMA a chunk and unit. */
@@ -392,7 +404,7 @@ static void begin_block(struct matmul *x) {
     k_move_s(k, x->c_base, sx_reg(k, sx_addi(base, (int32_t)x->c_row)));
     struct sx m = sx_div(k, block, (int32_t)x->n_blocks),
               n = sx_mod(k, block, (int32_t)x->n_blocks);
-    int64_t tile = TPU_SUBLANES * TPU_LANES, n_tiles = x->p.n / TPU_LANES;
+    int64_t tile = TPU_SUBLANES * TPU_LANES, n_tiles = x->p.axis[AXIS_N].total / TPU_LANES;
     struct sx at = sx_muli(k, m, (int32_t)(x->m_block / TPU_SUBLANES * n_tiles * tile));
     at = sx_add(k, at, sx_muli(k, n, (int32_t)(x->n_block / TPU_LANES * tile)));
     k_move_s(k, x->c_hbm, sx_reg(k, sx_addi(at, (int32_t)x->c.word)));

@@ -13,9 +13,11 @@ struct multiplier {
     int64_t chunk;            /* groups of rows at once */
     int64_t chunks;           /* in a block of m */
     int64_t m_blocks;
-    struct tarray a; /* [k tile][row of m in the block][128] */
-    struct tarray b; /* [n tile][row of k][128] */
-    struct tarray c; /* [batch, n tile of all][row of m][128] */
+    int64_t m_rows, k_rows; /* of a block of m; of all of k, whole tiles */
+    struct tarray a;        /* [k tile][row of m in the block][128] */
+    struct tarray turned; /* [m tile of the block][row of k][128], where A has its lanes along m */
+    struct tarray b;      /* [n tile][row of k][128]; or [k tile][row of n][128] */
+    struct tarray c;      /* [batch, n tile of all][row of m][128] */
     struct ix batch;
     struct sx m_first, n_first; /* of the blocks */
     struct sx c_base;           /* first row of c for this batch, block of n and block of m */
@@ -35,73 +37,173 @@ static int64_t rows_for(int64_t tiles, int64_t rows) {
     return tiles * rows + 2 * VMEM_GUARD;
 }
 
+/* Rows of a block of m: whole chunks, and whole lane tiles where they are lanes of the operand. */
+static int64_t block_rows(const struct multiplier *x) {
+    int64_t rows = x->chunks * x->chunk * TPU_SUBLANES;
+    return x->p.a_turned ? ceil_div(rows, TPU_LANES) * TPU_LANES : rows;
+}
+
+static int64_t rows_needed(const struct multiplier *x) {
+    int64_t need = rows_for(x->k_tiles, x->m_rows) + rows_for(x->n_tiles, x->k_rows);
+    if (x->p.a_turned) need += rows_for(x->m_rows / TPU_LANES, x->k_rows);
+    return need;
+}
+
 /* Sizes of the blocks, so that all fits beside what has been staged. */
 static bool choose_blocks(struct multiplier *x) {
     const struct product *p = &x->p;
-    int64_t groups = ceil_div(p->m, TPU_SUBLANES), fifo = x->job.lower->options->chip.mxu_fifo;
-    x->k_tiles = ceil_div(p->k, TPU_LANES);
-    int64_t all_n = ceil_div(p->n, TPU_LANES);
+    int64_t groups = ceil_div(p->axis[AXIS_M].total, TPU_SUBLANES);
+    int64_t all_n = ceil_div(p->axis[AXIS_N].total, TPU_LANES);
+    int64_t fifo = x->job.lower->options->chip.mxu_fifo;
+    x->k_tiles = ceil_div(p->axis[AXIS_K].total, TPU_LANES);
+    x->k_rows = x->k_tiles * TPU_LANES;
     x->chunk = groups < MOST_CHUNK ? groups : MOST_CHUNK;
     if (x->chunk > fifo / 2) x->chunk = fifo / 2;
+    if (p->a_turned) x->chunk = MOST_CHUNK < fifo / 2 ? MOST_CHUNK : fifo / 2;
     x->chunks = ceil_div(groups, x->chunk);
     x->n_tiles = all_n;
-    int64_t m_rows = ceil_div(groups, x->chunk) * x->chunk * TPU_SUBLANES;
-    int64_t left = job_rows_left(&x->job) - rows_for(p->batches * all_n, m_rows);
-    for (;;) {
-        int64_t need = rows_for(x->k_tiles, x->chunks * x->chunk * TPU_SUBLANES) +
-                       rows_for(x->n_tiles, x->k_tiles * TPU_LANES);
-        if (need <= left) break;
+    x->m_rows = block_rows(x);
+    int64_t left = job_rows_left(&x->job) - rows_for(p->batches * all_n, x->m_rows);
+    while (rows_needed(x) > left) {
         if (x->chunks > 4 || (x->n_tiles == 1 && x->chunks > 1))
             x->chunks = ceil_div(x->chunks, 2);
         else if (x->n_tiles > 1)
             x->n_tiles = ceil_div(x->n_tiles, 2);
         else
             return false;
+        x->m_rows = block_rows(x);
     }
     x->blocks = ceil_div(all_n, x->n_tiles);
-    x->m_blocks = ceil_div(groups, x->chunks * x->chunk);
+    x->m_blocks = ceil_div(groups * TPU_SUBLANES, x->m_rows);
     return true;
 }
 
 static bool make_arrays(struct multiplier *x) {
-    int64_t rows = x->chunks * x->chunk * TPU_SUBLANES;
-    return make_array(x, x->k_tiles, rows, &x->a) &&
-           make_array(x, x->n_tiles, x->k_tiles * TPU_LANES, &x->b) &&
-           make_array(x, x->p.batches * x->blocks * x->n_tiles, x->m_blocks * rows, &x->c);
+    const struct product *p = &x->p;
+    int64_t n_rows = x->n_tiles * TPU_LANES;
+    if (p->a_turned && !make_array(x, ceil_div(x->m_rows, TPU_LANES), x->k_rows, &x->turned))
+        return false;
+    return make_array(x, x->k_tiles, x->m_rows, &x->a) &&
+           make_array(x, p->b_turned ? x->k_tiles : x->n_tiles, p->b_turned ? n_rows : x->k_rows,
+                      &x->b) &&
+           make_array(x, p->batches * x->blocks * x->n_tiles, x->m_blocks * x->m_rows, &x->c);
 }
 
-/* Lays out one operand: tile by tile, 0 past the end of k. `sums` says along what k runs. */
-static void lay_out(struct multiplier *x, const struct tarray *array, int operand, bool k_lanes,
-                    struct sx first, int64_t free_size) {
-    struct kernel *k = x->job.k;
-    struct tile_loops loops;
-    struct ttile tile;
-    struct ix index[SHAPE_MAX_RANK], sum, free;
-    treg inside;
-    int memos = x->job.g.nmemos;
-    tiles_begin(k, &array->layout, &loops, &tile);
-    struct ix lane = ix_lanes(sx_muli(k, tile.index[0].s, TPU_LANES)), row = tile.index[1];
-    sum = k_lanes ? lane : row;
-    free = ix_add(k, k_lanes ? row : lane, ix_scalar(first));
-    treg in_sum = ix_within(k, sum, 0, (int32_t)x->p.k - 1);
-    treg in_free = ix_within(k, free, 0, (int32_t)free_size - 1);
-    product_operand_index(k, &x->p, operand, x->batch, free, sum, index, &inside);
-    treg active = m_and(k, m_and(k, in_sum, in_free), inside);
-    struct tval value = value_at(&x->job.g, x->p.instr->operands[operand], 0, index, active);
-    treg zero = k_const(k, 0), some = m_and(k, in_sum, inside);
-    if (some) value.v[0] = k_select(k, some, value.v[0], zero);
-    tile_store(&x->job.g.f, array, &tile, value);
-    x->job.g.nmemos = memos;
-    tiles_end(k, &loops);
-}
+/* ---- laying out operands ---- */
 
-static void clear(struct multiplier *x) {
+static void clear_array(struct multiplier *x, const struct tarray *array) {
     struct kernel *k = x->job.k;
     struct loop loop;
-    struct sx at = loop_begin(k, &loop, x->c.layout.memory_rows / TPU_SUBLANES);
-    struct sx row = sx_addi(sx_muli(k, at, TPU_SUBLANES), (int32_t)x->c.row);
-    k_store(k, k_const(k, 0), row, 0, x->c.tag);
+    struct sx at = loop_begin(k, &loop, array->layout.memory_rows / TPU_SUBLANES);
+    struct sx row = sx_addi(sx_muli(k, at, TPU_SUBLANES), (int32_t)array->row);
+    k_store(k, k_const(k, 0), row, 0, array->tag);
     loop_end(k, &loop, 0);
+}
+
+/* 8 places of an axis along the sublanes, from `first` on. */
+static struct place_of_axis rows_of(struct kernel *k, const struct axis *axis, struct sx first) {
+    int32_t padded = (int32_t)axis->padded;
+    if (padded % TPU_SUBLANES == 0) {
+        struct sx minor = sx_mod(k, first, padded);
+        return (struct place_of_axis){ix_scalar(sx_div(k, first, padded)), ix_rows(minor)};
+    }
+    struct ix row = ix_rows(first);
+    return (struct place_of_axis){ix_div(k, row, padded), ix_mod(k, row, padded)};
+}
+
+/* The segment number `segment` (of 128 lanes at most) of an axis, along lanes from `lane` on. */
+static struct place_of_axis lanes_of(struct kernel *k, const struct axis *axis, struct sx first,
+                                     struct sx lane) {
+    int32_t padded = (int32_t)axis->padded;
+    struct sx minor = sx_sub(k, sx_mod(k, first, padded), lane);
+    return (struct place_of_axis){ix_scalar(sx_div(k, first, padded)), ix_lanes(minor)};
+}
+
+struct side { /* of an array to be laid out: what runs along its rows or its lanes */
+    int axis;
+    struct sx first; /* place where the array begins */
+    int64_t count;   /* places of the axis, counted from there, at most */
+};
+
+/* Segment by segment of the lanes, group by group of the rows; what is not there is 0. */
+static void lay_out(struct multiplier *x, const struct tarray *array, int free, struct side rows,
+                    struct side lanes) {
+    struct kernel *k = x->job.k;
+    const struct axis *axis = &x->p.axis[lanes.axis];
+    int32_t segment = (int32_t)(axis->padded < TPU_LANES ? axis->padded : TPU_LANES);
+    struct loop segments, groups;
+    struct ix index[SHAPE_MAX_RANK];
+    treg inside;
+    clear_array(x, array);
+    struct sx at = loop_begin(k, &segments, ceil_div(lanes.count, segment));
+    struct sx place = sx_muli(k, at, segment), tile = sx_div(k, place, TPU_LANES);
+    struct sx lane = sx_mod(k, place, TPU_LANES);
+    struct sx group = loop_begin(k, &groups, ceil_div(rows.count, TPU_SUBLANES));
+    struct sx row = sx_muli(k, group, TPU_SUBLANES);
+    int memos = x->job.g.nmemos;
+    struct place_of_axis r = rows_of(k, &x->p.axis[rows.axis], sx_add(k, row, rows.first));
+    struct place_of_axis l = lanes_of(k, axis, sx_add(k, place, lanes.first), lane);
+    struct place_of_axis sum = rows.axis == AXIS_K ? r : l, at_free = rows.axis == AXIS_K ? l : r;
+    product_operand_index(k, &x->p, free, x->batch, at_free, sum, index, &inside);
+    treg here = segment == TPU_LANES
+                    ? 0
+                    : ix_within(k, ix_lanes(sx_sub(k, sx_const(0), lane)), 0, segment - 1);
+    treg active = m_and(k, inside, here);
+    int operand = product_operand(&x->p, free);
+    struct tval value = value_at(&x->job.g, x->p.instr->operands[operand], 0, index, active);
+    if (inside) value.v[0] = k_select(k, inside, value.v[0], k_const(k, 0));
+    struct sx to = sx_add(k, sx_muli(k, tile, (int32_t)array->layout.dims[1]), row);
+    k_store(k, value.v[0], sx_addi(to, (int32_t)array->row), here, array->tag);
+    x->job.g.nmemos = memos;
+    loop_end(k, &groups, 0);
+    loop_end(k, &segments, 0);
+}
+
+/* Squares of 128 rows through the transpose unit: lanes of m become rows of m. */
+static void turn(struct multiplier *x) {
+    struct kernel *k = x->job.k;
+    struct loop m_loop, k_loop;
+    struct sx m = loop_begin(k, &m_loop, x->m_rows / TPU_LANES);
+    struct sx kt = loop_begin(k, &k_loop, x->k_tiles);
+    struct sx from = sx_add(k, sx_muli(k, m, (int32_t)x->k_rows), sx_muli(k, kt, TPU_LANES));
+    struct sx to = sx_add(k, sx_muli(k, kt, (int32_t)x->m_rows), sx_muli(k, m, TPU_LANES));
+    from = sx_addi(from, (int32_t)x->turned.row);
+    to = sx_addi(to, (int32_t)x->a.row);
+    for (int i = 0; i < TPU_TRANSPOSE_MAX; i++) {
+        treg v =
+            k_load(k, sx_addi(from, i * TPU_SUBLANES), MIR_STRIDE_1, sx_const(0), x->turned.tag);
+        bool last = i + 1 == TPU_TRANSPOSE_MAX;
+        k_emit(k, (struct mop){.op = last ? TPU_XTRL : TPU_XTR,
+                               .a = v,
+                               .literal = last ? TPU_TRANSPOSE_MAX : 0});
+    }
+    for (int i = 0; i < TPU_TRANSPOSE_MAX; i++)
+        k_store(k, k_emit(k, (struct mop){.op = TPU_XPOP}), sx_addi(to, i * TPU_SUBLANES), 0,
+                x->a.tag);
+    loop_end(k, &k_loop, 0);
+    loop_end(k, &m_loop, 0);
+}
+
+static void lay_out_a(struct multiplier *x) {
+    struct side m = {AXIS_M, x->m_first, x->m_rows};
+    struct side sum = {AXIS_K, sx_const(0), x->p.axis[AXIS_K].total};
+    if (x->p.axis[AXIS_M].total < x->m_rows) m.count = x->p.axis[AXIS_M].total;
+    if (!x->p.a_turned) {
+        lay_out(x, &x->a, AXIS_M, m, sum);
+        return;
+    }
+    lay_out(x, &x->turned, AXIS_M, sum, m);
+    turn(x);
+}
+
+static void lay_out_b(struct multiplier *x) {
+    struct side n = {AXIS_N, x->n_first, x->n_tiles * TPU_LANES};
+    struct side sum = {AXIS_K, sx_const(0), x->p.axis[AXIS_K].total};
+    if (x->p.axis[AXIS_N].total < n.count) n.count = x->p.axis[AXIS_N].total;
+    if (x->p.b_turned)
+        lay_out(x, &x->b, AXIS_N, n, sum);
+    else
+        lay_out(x, &x->b, AXIS_N, sum, n);
 }
 
 /* ---- the units ---- */
@@ -123,7 +225,8 @@ static void push_weights(struct multiplier *x, struct sx row, int part, int unit
         k_emit(k, (struct mop){.op = weight_op(x->p.parts, part),
                                .d = w,
                                .unit = (uint8_t)unit,
-                               .flags = i == 0 ? TPU_FLAG_START : 0});
+                               .flags = (uint8_t)((i == 0 ? TPU_FLAG_START : 0) |
+                                                  (x->p.b_turned ? TPU_FLAG_TRANSPOSE : 0))});
     }
 }
 
@@ -170,9 +273,10 @@ static void multiply_block(struct multiplier *x) {
     int64_t a_rows = x->a.layout.dims[1], c_rows = x->c.layout.dims[1];
     struct sx n = loop_begin(k, &n_loop, x->n_tiles);
     struct sx c_row = sx_add(k, x->c_base, sx_muli(k, n, (int32_t)c_rows));
-    struct sx b_row = sx_muli(k, n, (int32_t)x->b.layout.dims[1]);
     struct sx kt = loop_begin(k, &k_loop, x->k_tiles);
-    b_row = sx_add(k, b_row, sx_muli(k, kt, TPU_LANES));
+    struct sx tile = x->p.b_turned ? kt : n, within = x->p.b_turned ? n : kt;
+    struct sx b_row = sx_muli(k, tile, (int32_t)x->b.layout.dims[1]);
+    b_row = sx_add(k, b_row, sx_muli(k, within, TPU_LANES));
     b_row = sx_addi(b_row, (int32_t)x->b.row);
     struct sx a_row = sx_addi(sx_muli(k, kt, (int32_t)a_rows), (int32_t)x->a.row);
     for (int w = 0; w < x->p.parts; w++) {
@@ -189,14 +293,13 @@ static void multiply_all(struct multiplier *x) {
     struct kernel *k = x->job.k;
     struct loop batch, n_blocks, m_blocks;
     int64_t rows = x->a.layout.dims[1], c_rows = x->c.layout.dims[1];
-    int a = x->p.swapped, b = !x->p.swapped;
     x->batch = ix_scalar(loop_begin(k, &batch, x->p.batches));
     struct sx n = loop_begin(k, &n_blocks, x->blocks);
     x->n_first = sx_muli(k, n, (int32_t)x->n_tiles * TPU_LANES);
-    lay_out(x, &x->b, b, false, x->n_first, x->p.n);
+    lay_out_b(x);
     struct sx m = loop_begin(k, &m_blocks, x->m_blocks);
     x->m_first = sx_muli(k, m, (int32_t)rows);
-    lay_out(x, &x->a, a, true, x->m_first, x->p.m);
+    lay_out_a(x);
     struct sx tile = sx_add(k, sx_muli(k, x->batch.s, (int32_t)x->blocks), n);
     x->c_base = sx_muli(k, tile, (int32_t)(x->n_tiles * c_rows));
     x->c_base = sx_addi(sx_add(k, x->c_base, x->m_first), (int32_t)x->c.row);
@@ -239,7 +342,7 @@ bool lower_product(struct lower *lower, const struct hlo_instr *instr) {
         arena_free(x.job.arena);
         return lower_map(lower, instr);
     }
-    clear(&x);
+    clear_array(&x, &x.c);
     multiply_all(&x);
     write_result(&x, &result);
     job_take(&x.job, 0, &result);

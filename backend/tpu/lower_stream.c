@@ -82,10 +82,15 @@ static bool find_arrays(struct stream *s, struct lower *lower, const struct hlo_
     return s->nin > 0 && s->tiles >= FEWEST_TILES;
 }
 
+/* A load of a packed tile reads past its rows, which nothing may be on its way to. */
+static int64_t buffer_rows(const struct stream_array *a) {
+    return (int64_t)BLOCK_TILES * a->rows + TPU_SUBLANES;
+}
+
 static bool find_room(struct stream *s) {
     for (int i = 0; i < s->nin + s->nout; i++) {
         struct stream_array *a = i < s->nin ? &s->in[i] : &s->out[i - s->nin];
-        int64_t rows = 2 * (int64_t)BLOCK_TILES * a->rows * a->array.layout.planes;
+        int64_t rows = 2 * buffer_rows(a) * a->array.layout.planes;
         if ((a->row = job_rows(&s->job, rows)) < 0) return false;
         a->tag[0] = k_tag(s->job.k);
         a->tag[1] = k_tag(s->job.k);
@@ -96,7 +101,7 @@ static bool find_room(struct stream *s) {
 /* ---- moving blocks ---- */
 
 static int64_t buffer_row(const struct stream_array *a, int buffer, int plane) {
-    return a->row + (int64_t)(buffer * a->array.layout.planes + plane) * BLOCK_TILES * a->rows;
+    return a->row + (buffer * a->array.layout.planes + plane) * buffer_rows(a);
 }
 
 /* Starts the DMAs of one block: tiles from `first` (a scalar) on. */

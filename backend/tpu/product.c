@@ -17,24 +17,82 @@ static struct int_list batch_dims(const struct hlo_instr *dot, int operand) {
     return instr_ints(dot, operand ? ATTR_RHS_BATCH_DIMS : ATTR_LHS_BATCH_DIMS);
 }
 
-/* ---- sizes ---- */
+int product_operand(const struct product *p, int free) {
+    return (free == AXIS_N) != p->swapped;
+}
 
-static int64_t product_of(const struct shape *shape, struct int_list dims) {
-    int64_t size = 1;
-    for (int i = 0; i < dims.count; i++)
-        size *= shape->dims[dims.v[i]];
-    return size;
+/* ---- axes ---- */
+
+static void add_part(struct axis *axis, int part, int64_t size) {
+    axis->part[axis->count] = part;
+    axis->size[axis->count++] = size;
+}
+
+/* Brings a part to the end; no such part: nothing changes. */
+static void make_minor(struct axis *axis, int part) {
+    int at = 0;
+    while (at < axis->count && axis->part[at] != part)
+        at++;
+    if (at == axis->count) return;
+    int64_t size = axis->size[at];
+    for (; at + 1 < axis->count; at++) {
+        axis->part[at] = axis->part[at + 1];
+        axis->size[at] = axis->size[at + 1];
+    }
+    axis->part[at] = part;
+    axis->size[at] = size;
+}
+
+/* Lanes: a power of two, or whole tiles; rows alone: groups of 8. */
+static void finish_axis(struct axis *axis, bool lanes) {
+    int64_t minor = axis->count ? axis->size[axis->count - 1] : 1, padded = 1;
+    while (padded < minor && padded < TPU_LANES)
+        padded *= 2;
+    if (minor > TPU_LANES) padded = (minor + TPU_LANES - 1) / TPU_LANES * TPU_LANES;
+    if (!lanes) padded = (minor + TPU_SUBLANES - 1) / TPU_SUBLANES * TPU_SUBLANES;
+    axis->padded = padded;
+    axis->outer = 1;
+    for (int i = 0; i + 1 < axis->count; i++)
+        axis->outer *= axis->size[i];
+    axis->total = axis->outer * axis->padded;
+}
+
+/* ---- dots ---- */
+
+/* The i-th free dimension of an operand; -1 past the last. */
+static int free_dim(const struct product *p, int operand, int number) {
+    struct int_list c = contracting(p->instr, operand), b = batch_dims(p->instr, operand);
+    for (int d = 0; d < p->instr->operands[operand]->shape->rank; d++)
+        if (!has(c, d) && !has(b, d) && number-- == 0) return d;
+    return -1;
+}
+
+static int dim_of_part(const struct product *p, int operand, int axis, int part) {
+    if (axis == AXIS_K) return (int)contracting(p->instr, operand).v[part];
+    return free_dim(p, operand, part);
 }
 
 static void find_dot(struct product *p) {
-    const struct shape *lhs = p->instr->operands[0]->shape, *rhs = p->instr->operands[1]->shape;
-    p->batches = product_of(lhs, batch_dims(p->instr, 0));
-    p->k = product_of(lhs, contracting(p->instr, 0));
-    int64_t outer = p->batches * p->k;
-    p->m = outer ? lhs->count / outer : 0;
-    p->n = outer ? rhs->count / outer : 0;
+    struct int_list c = contracting(p->instr, 0), b = batch_dims(p->instr, 0);
+    const struct shape *lhs = p->instr->operands[0]->shape;
+    p->batches = 1;
+    for (int i = 0; i < b.count; i++)
+        p->batches *= lhs->dims[b.v[i]];
     /* The result's lanes are the right operand's free dimensions, unless it has none. */
-    p->swapped = p->n == 1 && p->m > 1;
+    p->swapped = free_dim(p, 1, 0) < 0 && free_dim(p, 0, 0) >= 0;
+    for (int i = 0; i < c.count; i++)
+        add_part(&p->axis[AXIS_K], i, lhs->dims[c.v[i]]);
+    for (int free = AXIS_M; free <= AXIS_N; free++) {
+        int operand = product_operand(p, free);
+        for (int i = 0, d; (d = free_dim(p, operand, i)) >= 0; i++)
+            add_part(&p->axis[free], i, p->instr->operands[operand]->shape->dims[d]);
+    }
+}
+
+/* ---- convolutions ---- */
+
+static const struct dim_labels *labels_of(const struct product *p) {
+    return instr_attr(p->instr, ATTR_DIM_LABELS)->dim_labels;
 }
 
 static int64_t groups_of(const struct hlo_instr *instr) {
@@ -43,15 +101,61 @@ static int64_t groups_of(const struct hlo_instr *instr) {
 }
 
 static void find_convolution(struct product *p) {
-    const struct dim_labels *labels = instr_attr(p->instr, ATTR_DIM_LABELS)->dim_labels;
+    const struct dim_labels *labels = labels_of(p);
     const struct shape *kernel = p->instr->operands[1]->shape, *out = p->instr->shape;
-    int64_t features = out->dims[labels->output_feature];
     p->batches = groups_of(p->instr);
-    p->n = features / p->batches;
-    p->m = features ? out->count / features : 0;
-    p->k = kernel->dims[labels->kernel_output] ? kernel->count / kernel->dims[labels->kernel_output]
-                                               : 0;
     p->swapped = shape_minor_to_major(out, 0) != labels->output_feature;
+    struct axis *places = &p->axis[p->swapped ? AXIS_N : AXIS_M];
+    struct axis *features = &p->axis[p->swapped ? AXIS_M : AXIS_N], *sum = &p->axis[AXIS_K];
+    add_part(places, 0, out->dims[labels->output_batch]);
+    add_part(features, 0, out->dims[labels->output_feature] / p->batches);
+    for (int s = 0; s < labels->spatial; s++) {
+        add_part(places, 1 + s, out->dims[labels->output_spatial[s]]);
+        add_part(sum, 1 + s, kernel->dims[labels->kernel_spatial[s]]);
+    }
+    add_part(sum, 0, kernel->dims[labels->kernel_input]);
+}
+
+/* ---- which part is minor ---- */
+
+/* The part of an axis that runs along dimension `d` of an operand, one to one; -1: none. */
+static int part_along(const struct product *p, int operand, int axis, int d) {
+    if (p->instr->opcode == OP_DOT) {
+        for (int i = 0; i < p->axis[axis].count; i++)
+            if (dim_of_part(p, operand, axis, i) == d) return i;
+        return -1;
+    }
+    const struct dim_labels *labels = labels_of(p);
+    if (operand == 1) {
+        if (axis != AXIS_K) return d == labels->kernel_output ? 0 : -1;
+        for (int s = 0; s < labels->spatial; s++)
+            if (labels->kernel_spatial[s] == d) return 1 + s;
+        return d == labels->kernel_input ? 0 : -1;
+    }
+    if (axis == AXIS_K) return d == labels->input_feature ? 0 : -1;
+    for (int s = 0; s < labels->spatial; s++)
+        if (labels->input_spatial[s] == d) return 1 + s;
+    return d == labels->input_batch ? 0 : -1;
+}
+
+static int lane_dim(const struct hlo_instr *instr) {
+    return instr->shape->rank ? shape_minor_to_major(instr->shape, 0) : -1;
+}
+
+/* Along the operands' lanes first of all. */
+static void choose_minor(struct product *p) {
+    int a = product_operand(p, AXIS_M), b = product_operand(p, AXIS_N);
+    int a_lanes = lane_dim(p->instr->operands[a]), b_lanes = lane_dim(p->instr->operands[b]);
+    int a_k = part_along(p, a, AXIS_K, a_lanes), b_k = part_along(p, b, AXIS_K, b_lanes);
+    int a_m = part_along(p, a, AXIS_M, a_lanes), b_n = part_along(p, b, AXIS_N, b_lanes);
+    p->a_turned = a_k < 0 && a_m >= 0;
+    p->b_turned = b_k >= 0 && b_n < 0;
+    if (a_m >= 0) make_minor(&p->axis[AXIS_M], a_m);
+    if (b_n >= 0) make_minor(&p->axis[AXIS_N], b_n);
+    make_minor(&p->axis[AXIS_K], a_k >= 0 ? a_k : b_k);
+    finish_axis(&p->axis[AXIS_M], p->a_turned);
+    finish_axis(&p->axis[AXIS_N], true);
+    finish_axis(&p->axis[AXIS_K], true);
 }
 
 /* How many bf16 parts of a float number count. */
@@ -81,65 +185,57 @@ bool product_find(struct product *p, const struct hlo_instr *instr,
     *p = (struct product){.instr = instr};
     if (instr->noperands != 2 || !shape_is_array(instr->shape)) return false;
     for (int i = 0; i < 2; i++)
-        if (!element_type_is_float(instr->operands[i]->shape->type)) return false;
-    if (!element_type_is_float(instr->shape->type)) return false;
+        if (!element_type_is_float(instr->operands[i]->shape->type) ||
+            instr->operands[i]->shape->count == 0)
+            return false;
+    if (!element_type_is_float(instr->shape->type) || instr->shape->count == 0) return false;
     if (instr->opcode == OP_DOT)
         find_dot(p);
     else if (instr->opcode == OP_CONVOLUTION && groups_of(instr) <= MOST_GROUPS)
         find_convolution(p);
     else
         return false;
-    if (p->swapped) {
-        int64_t m = p->m;
-        p->m = p->n;
-        p->n = m;
-    }
+    choose_minor(p);
     p->parts = parts_of(p, options);
-    return p->batches > 0 && p->m > 0 && p->n > 0 && p->k > 0;
+    return true;
 }
 
 /* ---- indices ---- */
-
-/* Splits a row-major place over the listed dimensions of a shape. */
-static void split(struct kernel *k, const struct shape *shape, const int64_t *dims, int count,
-                  struct ix place, struct ix *index) {
-    for (int i = count - 1; i >= 0; i--) {
-        int32_t size = (int32_t)shape->dims[dims[i]];
-        index[dims[i]] = i == 0 ? place : ix_mod(k, place, size);
-        if (i) place = ix_div(k, place, size);
-    }
-}
 
 static struct ix join(struct kernel *k, struct ix place, int64_t size, struct ix at) {
     return ix_add(k, ix_muli(k, place, (int32_t)size), at);
 }
 
-static void dot_index(struct kernel *k, const struct product *p, int operand, struct ix batch,
-                      struct ix free, struct ix sum, struct ix *index) {
-    const struct shape *shape = p->instr->operands[operand]->shape;
-    struct int_list c = contracting(p->instr, operand), b = batch_dims(p->instr, operand);
-    int64_t rest[SHAPE_MAX_RANK];
-    int nrest = 0;
-    for (int d = 0; d < shape->rank; d++)
-        if (!has(c, d) && !has(b, d)) rest[nrest++] = d;
-    split(k, shape, b.v, b.count, batch, index);
-    split(k, shape, c.v, c.count, sum, index);
-    split(k, shape, rest, nrest, free, index);
+/* The parts' own numbers, by part; *inside loses what is padding. */
+static void split(struct kernel *k, const struct axis *axis, struct place_of_axis at,
+                  struct ix *parts, treg *inside) {
+    int last = axis->count - 1;
+    int32_t minor = last < 0 ? 1 : (int32_t)axis->size[last];
+    *inside = m_and(k, *inside, ix_within(k, at.minor, 0, minor - 1));
+    *inside = m_and(k, *inside, ix_within(k, at.outer, 0, (int32_t)axis->outer - 1));
+    if (last < 0) return;
+    parts[axis->part[last]] = at.minor;
+    struct ix outer = at.outer;
+    for (int i = last - 1; i >= 0; i--) {
+        parts[axis->part[i]] = i ? ix_mod(k, outer, (int32_t)axis->size[i]) : outer;
+        if (i) outer = ix_div(k, outer, (int32_t)axis->size[i]);
+    }
 }
 
-/* The kernel's element: sum is (spatial, feature), feature minor. */
-static void kernel_place(struct kernel *k, const struct product *p, struct ix sum,
-                         struct ix *spatial, struct ix *feature) {
-    const struct dim_labels *labels = instr_attr(p->instr, ATTR_DIM_LABELS)->dim_labels;
-    const struct shape *kernel = p->instr->operands[1]->shape;
-    int32_t features = (int32_t)kernel->dims[labels->kernel_input];
-    *feature = ix_mod(k, sum, features);
-    sum = ix_div(k, sum, features);
-    for (int s = labels->spatial - 1; s >= 0; s--) {
-        int32_t size = (int32_t)kernel->dims[labels->kernel_spatial[s]];
-        spatial[s] = s == 0 ? sum : ix_mod(k, sum, size);
-        if (s) sum = ix_div(k, sum, size);
+static void dot_index(struct kernel *k, const struct product *p, int operand, int free,
+                      struct ix batch, const struct ix *at, const struct ix *sum,
+                      struct ix *index) {
+    const struct shape *shape = p->instr->operands[operand]->shape;
+    struct int_list b = batch_dims(p->instr, operand);
+    for (int i = b.count - 1; i >= 0; i--) {
+        int32_t size = (int32_t)shape->dims[b.v[i]];
+        index[b.v[i]] = i ? ix_mod(k, batch, size) : batch;
+        if (i) batch = ix_div(k, batch, size);
     }
+    for (int i = 0; i < p->axis[free].count; i++)
+        index[dim_of_part(p, operand, free, i)] = at[i];
+    for (int i = 0; i < p->axis[AXIS_K].count; i++)
+        index[dim_of_part(p, operand, AXIS_K, i)] = sum[i];
 }
 
 static struct ix input_place(struct kernel *k, const struct window_dim *window, struct ix out,
@@ -157,82 +253,90 @@ static struct ix input_place(struct kernel *k, const struct window_dim *window, 
     return ix_div(k, at, step);
 }
 
-/* The input's element under the output place (batch, spatial...), which is row-major in `place`. */
-static void input_index(struct kernel *k, const struct product *p, struct ix group, struct ix place,
-                        struct ix sum, struct ix *index, treg *inside) {
-    const struct dim_labels *labels = instr_attr(p->instr, ATTR_DIM_LABELS)->dim_labels;
+static void input_index(struct kernel *k, const struct product *p, struct ix group,
+                        const struct ix *at, const struct ix *sum, struct ix *index, treg *inside) {
+    const struct dim_labels *labels = labels_of(p);
     const struct window *window = instr_window(p->instr);
-    const struct shape *input = p->instr->operands[0]->shape, *out = p->instr->shape;
-    struct ix w[SHAPE_MAX_RANK], feature;
-    kernel_place(k, p, sum, w, &feature);
-    for (int s = labels->spatial - 1; s >= 0; s--) {
-        int32_t size = (int32_t)out->dims[labels->output_spatial[s]];
+    const struct shape *input = p->instr->operands[0]->shape;
+    for (int s = 0; s < labels->spatial; s++) {
         int d = labels->input_spatial[s];
-        index[d] =
-            input_place(k, &window->v[s], ix_mod(k, place, size), w[s], input->dims[d], inside);
-        place = ix_div(k, place, size);
+        index[d] = input_place(k, &window->v[s], at[1 + s], sum[1 + s], input->dims[d], inside);
     }
-    index[labels->input_batch] = place;
-    index[labels->input_feature] = feature;
-    int64_t batch_groups = instr_int(p->instr, ATTR_BATCH_GROUP_COUNT, 1);
+    index[labels->input_batch] = at[0];
+    index[labels->input_feature] = sum[0];
     if (p->batches == 1) return;
-    if (batch_groups > 1)
-        index[labels->input_batch] =
-            join(k, group, input->dims[labels->input_batch] / batch_groups, place);
-    else
-        index[labels->input_feature] =
-            join(k, group, input->dims[labels->input_feature] / p->batches, feature);
+    int batch_groups = (int)instr_int(p->instr, ATTR_BATCH_GROUP_COUNT, 1);
+    int d = batch_groups > 1 ? labels->input_batch : labels->input_feature;
+    index[d] = join(k, group, input->dims[d] / p->batches, index[d]);
 }
 
 static void filter_index(struct kernel *k, const struct product *p, struct ix group,
-                         struct ix feature_out, struct ix sum, struct ix *index) {
-    const struct dim_labels *labels = instr_attr(p->instr, ATTR_DIM_LABELS)->dim_labels;
-    struct ix w[SHAPE_MAX_RANK], feature;
-    kernel_place(k, p, sum, w, &feature);
-    for (int s = 0; s < labels->spatial; s++)
-        index[labels->kernel_spatial[s]] = w[s];
-    index[labels->kernel_input] = feature;
+                         const struct ix *at, const struct ix *sum, struct ix *index) {
+    const struct dim_labels *labels = labels_of(p);
     int64_t each = p->instr->operands[1]->shape->dims[labels->kernel_output] / p->batches;
-    index[labels->kernel_output] = join(k, group, each, feature_out);
+    for (int s = 0; s < labels->spatial; s++)
+        index[labels->kernel_spatial[s]] = sum[1 + s];
+    index[labels->kernel_input] = sum[0];
+    index[labels->kernel_output] = p->batches > 1 ? join(k, group, each, at[0]) : at[0];
 }
 
-void product_operand_index(struct kernel *k, const struct product *p, int operand, struct ix batch,
-                           struct ix free, struct ix sum, struct ix *index, treg *inside) {
+void product_operand_index(struct kernel *k, const struct product *p, int free, struct ix batch,
+                           struct place_of_axis at, struct place_of_axis sum, struct ix *index,
+                           treg *inside) {
+    struct ix free_parts[SHAPE_MAX_RANK], sum_parts[SHAPE_MAX_RANK];
+    int operand = product_operand(p, free);
     *inside = 0;
+    split(k, &p->axis[free], at, free_parts, inside);
+    split(k, &p->axis[AXIS_K], sum, sum_parts, inside);
     if (p->instr->opcode == OP_DOT)
-        dot_index(k, p, operand, batch, free, sum, index);
+        dot_index(k, p, operand, free, batch, free_parts, sum_parts, index);
     else if (operand == 0)
-        input_index(k, p, batch, free, sum, index, inside);
+        input_index(k, p, batch, free_parts, sum_parts, index, inside);
     else
-        filter_index(k, p, batch, free, sum, index);
+        filter_index(k, p, batch, free_parts, sum_parts, index);
+}
+
+/* The number of a place in an axis, from its parts. */
+static struct ix number(struct kernel *k, const struct axis *axis, const struct ix *parts) {
+    struct ix place = ix_const(0);
+    for (int i = 0; i < axis->count; i++) {
+        bool minor = i + 1 == axis->count;
+        place = join(k, place, minor ? axis->padded : axis->size[i], parts[axis->part[i]]);
+    }
+    return place;
+}
+
+static void dot_parts(struct kernel *k, const struct product *p, const struct ix *index,
+                      struct ix *batch, struct ix parts[2][SHAPE_MAX_RANK]) {
+    int b = batch_dims(p->instr, 0).count, rank = p->instr->shape->rank;
+    int first = p->instr->operands[0]->shape->rank - contracting(p->instr, 0).count;
+    for (int d = 0; d < rank; d++) {
+        if (d < b)
+            *batch = join(k, *batch, p->instr->shape->dims[d], index[d]);
+        else if (d < first)
+            parts[0][d - b] = index[d];
+        else
+            parts[1][d - first] = index[d];
+    }
 }
 
 void product_result_place(struct kernel *k, const struct product *p, const struct ix *index,
                           struct ix *batch, struct ix *m, struct ix *n) {
-    const struct shape *out = p->instr->shape;
-    struct ix place[2] = {ix_const(0), ix_const(0)}; /* of operand 0 and 1 */
+    struct ix parts[2][SHAPE_MAX_RANK]; /* of operand 0's and 1's free dimensions */
     *batch = ix_const(0);
     if (p->instr->opcode == OP_DOT) {
-        int b = batch_dims(p->instr, 0).count, d = 0;
-        int first = p->instr->operands[0]->shape->rank - contracting(p->instr, 0).count;
-        for (; d < b; d++)
-            *batch = join(k, *batch, out->dims[d], index[d]);
-        for (; d < out->rank; d++) {
-            struct ix *to = &place[d >= first];
-            *to = join(k, *to, out->dims[d], index[d]);
-        }
+        dot_parts(k, p, index, batch, parts);
     } else {
-        const struct dim_labels *labels = instr_attr(p->instr, ATTR_DIM_LABELS)->dim_labels;
-        int32_t each = (int32_t)(out->dims[labels->output_feature] / p->batches);
+        const struct dim_labels *labels = labels_of(p);
+        int64_t features = p->instr->shape->dims[labels->output_feature];
         struct ix feature = index[labels->output_feature];
-        *batch = p->batches > 1 ? ix_div(k, feature, each) : ix_const(0);
-        place[1] = p->batches > 1 ? ix_mod(k, feature, each) : feature;
-        place[0] = index[labels->output_batch];
-        for (int s = 0; s < labels->spatial; s++) {
-            int d = labels->output_spatial[s];
-            place[0] = join(k, place[0], out->dims[d], index[d]);
-        }
+        int32_t each = (int32_t)(features / p->batches);
+        if (p->batches > 1) *batch = ix_div(k, feature, each);
+        parts[1][0] = p->batches > 1 ? ix_mod(k, feature, each) : feature;
+        parts[0][0] = index[labels->output_batch];
+        for (int s = 0; s < labels->spatial; s++)
+            parts[0][1 + s] = index[labels->output_spatial[s]];
     }
-    *m = place[p->swapped];
-    *n = place[!p->swapped];
+    *m = number(k, &p->axis[AXIS_M], parts[product_operand(p, AXIS_M)]);
+    *n = number(k, &p->axis[AXIS_N], parts[product_operand(p, AXIS_N)]);
 }

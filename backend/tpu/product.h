@@ -1,27 +1,50 @@
 /* Products on the matrix units: dots and convolutions as C[b][m][n] = sum over k of A[b][m][k] *
- * B[b][k][n]. Operands are laid out in VMEM as the units want them, lane tile by lane tile. */
+ * B[b][k][n]. Each of m, n and k numbers the places of some dimensions, the last of which is
+ * padded, so that a lane tile is whole segments of it and a group of 8 rows does not leave it. */
 #ifndef BACKEND_TPU_PRODUCT_H
 #define BACKEND_TPU_PRODUCT_H
 
 #include "backend/tpu/lower.h"
 
+/* Parts of an axis. Of a dot: the i-th free or contracting dimension. Of a convolution: 0 is the
+ * batch (m), the feature (n, k), 1 + s the s-th spatial dimension (m, k). */
+struct axis {
+    int count;
+    int part[SHAPE_MAX_RANK]; /* the last one is minor */
+    int64_t size[SHAPE_MAX_RANK];
+    int64_t padded; /* size of the minor part with its padding */
+    int64_t outer;  /* product of the others */
+    int64_t total;  /* outer * padded */
+};
+
+enum { AXIS_M, AXIS_N, AXIS_K, AXES };
+
 struct product {
     const struct hlo_instr *instr;
-    int64_t batches, m, n, k;
-    bool swapped; /* operand 0 gives n, operand 1 gives m */
-    int parts;    /* of f32 operands: 1, 2 or 3 */
+    int64_t batches;
+    struct axis axis[AXES];
+    bool swapped;            /* operand 0 gives n, operand 1 gives m */
+    int parts;               /* of f32 operands: 1, 2 or 3 */
+    bool a_turned, b_turned; /* the operand's lanes are along m, along k */
 };
 
 /* False where the matrix units are not used: integers, complex numbers, many small groups. */
 bool product_find(struct product *p, const struct hlo_instr *instr,
                   const struct tpu_compile_options *options);
-/* Index into operand `operand` of the element (batch, free, k), free being its m or n; *inside (a
- * mask, 0: all) where there is one. */
-void product_operand_index(struct kernel *k, const struct product *p, int operand, struct ix batch,
-                           struct ix free, struct ix sum, struct ix *index, treg *inside);
-/* The batch, m and n of a place of the result. */
+/* A place of an axis: the number of its outer parts, and its minor part. */
+struct place_of_axis {
+    struct ix outer, minor;
+};
+/* Index into the operand that gives `free` (AXIS_M or AXIS_N) of an element; *inside: a mask of
+ * those that exist (0: all). */
+void product_operand_index(struct kernel *k, const struct product *p, int free, struct ix batch,
+                           struct place_of_axis at, struct place_of_axis sum, struct ix *index,
+                           treg *inside);
+int product_operand(const struct product *p, int free);
+/* The batch and the places, as numbers, of m and n that a place of the result is. */
 void product_result_place(struct kernel *k, const struct product *p, const struct ix *index,
                           struct ix *batch, struct ix *m, struct ix *n);
+
 /* Large products of whole tiles; *taken: it was one. False with an error in diag. */
 bool lower_matmul(struct lower *lower, const struct product *p, bool *taken);
 
