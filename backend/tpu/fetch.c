@@ -218,6 +218,35 @@ static treg spread_rows(struct kernel *k, treg raw, int packing) {
     return k_xlu(k, TPU_XPERMS, raw, from);
 }
 
+/* Rows that go along the lanes and lanes that go along the sublanes: 128 rows through the transpose
+ * unit, of whose columns 8 are read. */
+static bool is_turned(const struct fetcher *f, const struct tarray *array, struct ix row,
+                      struct ix lane, struct ix lane_tile) {
+    if (!ix_is_affine(row) || row.rows || !row.lanes || !ix_is_affine(lane) || lane.lanes)
+        return false;
+    if (!ix_is_scalar(lane_tile)) return false;
+    return within_memory(f, array, row) && array->layout.packing == 1;
+}
+
+static void fetch_turned(struct fetcher *f, const struct tarray *array, struct ix row,
+                         struct ix lane, treg *raw) {
+    struct kernel *k = f->k;
+    struct sx first = sx_addi(sx_mod(k, lane.s, TPU_LANES), (int32_t)f->turn_row);
+    for (int p = 0; p < array->layout.planes; p++) {
+        for (int i = 0; i < TPU_TRANSPOSE_MAX; i++) {
+            struct sx at = sx_addi(row.s, i * TPU_SUBLANES * row.lanes);
+            bool last = i + 1 == TPU_TRANSPOSE_MAX;
+            k_emit(k, (struct mop){.op = last ? TPU_XTRL : TPU_XTR,
+                                   .a = load_rows(f, array, p, at, row.lanes),
+                                   .literal = last ? TPU_TRANSPOSE_MAX : 0});
+        }
+        for (int i = 0; i < TPU_TRANSPOSE_MAX; i++)
+            k_store(k, k_emit(k, (struct mop){.op = TPU_XPOP}),
+                    sx_const((int32_t)f->turn_row + i * TPU_SUBLANES), 0, f->turn_tag);
+        raw[p] = k_load(k, first, MIR_STRIDE_IMM, sx_const(lane.rows), f->turn_tag);
+    }
+}
+
 /* Raw words, and the part of each in which the element lies. */
 static void fetch_raw(struct fetcher *f, const struct tarray *array, const struct place *place,
                       struct ix lane, struct ix lane_tile, treg active, treg *raw) {
@@ -238,7 +267,10 @@ static void fetch_raw(struct fetcher *f, const struct tarray *array, const struc
             raw[p] = pick_lanes(k, load_rows(f, array, p, row.s, row.rows), lane);
         return;
     }
-    gather_rows(f, array, row, lane, active, raw);
+    if (is_turned(f, array, row, lane, lane_tile))
+        fetch_turned(f, array, row, lane, raw);
+    else
+        gather_rows(f, array, row, lane, active, raw);
 }
 
 /* Lanes that reach over two lane tiles, neither of which the index names alone. */

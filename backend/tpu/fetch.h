@@ -28,6 +28,8 @@ struct fetcher {
     int64_t guard_rows;  /* around arrays in VMEM: loads may touch them */
     int64_t scratch_row; /* 8 rows */
     int scratch_tag;
+    int64_t turn_row; /* 128 rows, for squares that are transposed */
+    int turn_tag;
     int64_t dma_word; /* SMEM: a descriptor */
     int flag;
 };

@@ -111,6 +111,8 @@ void job_open(struct job *job, struct lower *lower, const struct hlo_instr *inst
                                 .flag = FLAG_ROW,
                                 .scratch_tag = k_tag(job->k)};
     job->g.f.scratch_row = job_rows(job, TPU_SUBLANES);
+    job->g.f.turn_row = job_rows(job, TPU_LANES);
+    job->g.f.turn_tag = k_tag(job->k);
 }
 
 static const char *finish_code(struct job *job) {

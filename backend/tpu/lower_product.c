@@ -327,6 +327,21 @@ static void write_result(struct multiplier *x, const struct tarray *result) {
     tiles_end(k, &loops);
 }
 
+/* C as it is computed is the result: its rows are numbered as m is, and lanes as n. */
+static bool is_direct(const struct product *p, const struct tpu_layout *layout) {
+    const struct axis *m = &p->axis[AXIS_M];
+    if (layout->type != TYPE_F32 || layout->lane_tiles != 1 || p->batches != 1) return false;
+    if (p->instr->opcode != OP_CONVOLUTION || p->swapped || layout->rank < 3) return false;
+    const struct dim_labels *labels = instr_attr(p->instr, ATTR_DIM_LABELS)->dim_labels;
+    for (int i = 0; i < m->count; i++) {
+        int part = m->part[m->count - 1 - i];
+        int d = part ? labels->output_spatial[part - 1] : labels->output_batch;
+        if (layout->order[1 + i] != d) return false;
+    }
+    return layout->order[0] == labels->output_feature &&
+           m->padded == layout->row_tiles * layout->tile_rows;
+}
+
 bool lower_product(struct lower *lower, const struct hlo_instr *instr) {
     struct multiplier x = {0};
     struct tarray result;
@@ -335,7 +350,8 @@ bool lower_product(struct lower *lower, const struct hlo_instr *instr) {
     if (!lower_matmul(lower, &x.p, &taken)) return false;
     if (taken) return true;
     job_open(&x.job, lower, instr);
-    job_result(&x.job, 0, &result);
+    bool direct = leaf_array(lower, instr, 0, &result) && is_direct(&x.p, &result.layout);
+    if (!direct) job_result(&x.job, 0, &result);
     /* At least a quarter of VMEM for the blocks. */
     job_stage(&x.job, instr, lower->options->chip.vmem_bytes / TPU_ROW_BYTES / 4);
     if (!choose_blocks(&x) || !make_arrays(&x)) {
@@ -344,7 +360,12 @@ bool lower_product(struct lower *lower, const struct hlo_instr *instr) {
     }
     clear_array(&x, &x.c);
     multiply_all(&x);
-    write_result(&x, &result);
+    if (direct) {
+        result.in_vmem = true;
+        result.row = x.c.row;
+    } else {
+        write_result(&x, &result);
+    }
     job_take(&x.job, 0, &result);
     return job_close(&x.job);
 }
