@@ -73,6 +73,7 @@ static void decode_step(struct tpu_step *step, const struct tpu_bundle *bundle,
     memset(step, 0, sizeof *step);
     step->in = bundle->slot[slot];
     const struct tpu_op_info *info = tpu_op_info(step->in.op);
+    step->info = info;
     step->slot = (uint8_t)slot;
     step->run = run_kinds[info->slot];
     tpu_slot_uses(bundle, slot, &step->uses);

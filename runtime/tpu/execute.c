@@ -167,7 +167,7 @@ static bool step_time(struct tpu_core *core, const struct tpu_code *code, uint32
         [TPU_EFFECT_V2S_POP] = TPU_STALL_V2S,       [TPU_EFFECT_DMA] = TPU_STALL_DMA_QUEUE,
         [TPU_EFFECT_SYNC] = TPU_STALL_DMA_WAIT,     [TPU_EFFECT_CONTROL] = TPU_STALL_DELAY,
     };
-    enum tpu_effect effect = tpu_op_info(step->in.op)->effect;
+    enum tpu_effect effect = step->info->effect;
     core->step = step;
     *time = core->now;
     *stall = stalls[effect];
@@ -307,7 +307,7 @@ static uint32_t operand_word(const struct tpu_core *core, const struct tpu_step 
 }
 
 static bool run_scalar(struct tpu_core *core, const struct tpu_step *step, struct ending *end) {
-    const struct tpu_op_info *info = tpu_op_info(step->in.op);
+    const struct tpu_op_info *info = step->info;
     bool preds = info->a == TPU_KIND_P;
     uint32_t a = preds ? core->p[step->in.a & 3] : core->s[step->in.a];
     uint32_t b = info->b == TPU_KIND_P ? core->p[step->in.b & 3] : operand_word(core, step);
@@ -339,7 +339,7 @@ static bool run_scalar(struct tpu_core *core, const struct tpu_step *step, struc
 
 /* The value of a vector ALU instruction before its mask. */
 static void compute_vector(const struct tpu_core *core, const struct tpu_step *step, uint32_t *d) {
-    const struct tpu_op_info *info = tpu_op_info(step->in.op);
+    const struct tpu_op_info *info = step->info;
     const uint32_t *a = info->a == TPU_KIND_M ? core->m[step->in.a] : core->v[step->in.a];
     uint32_t word = operand_word(core, step);
     const uint32_t *b = info->b == TPU_KIND_M           ? core->m[step->in.b]
@@ -379,7 +379,7 @@ static uint32_t *vector_target(struct tpu_core *core, const struct tpu_step *ste
 }
 
 static bool run_vector(struct tpu_core *core, const struct tpu_step *step) {
-    const struct tpu_op_info *info = tpu_op_info(step->in.op);
+    const struct tpu_op_info *info = step->info;
     uint32_t *target = vector_target(core, step);
     const uint32_t *mask = core->m[step->in.mask];
     if (!step->in.mask) {

@@ -54,6 +54,7 @@ struct tpu_step { /* one instruction, ready to run */
     int32_t offset, stride;
     bool late; /* writes after all others have read */
     tpu_vector_fn *fn;
+    const struct tpu_op_info *info;
     struct tpu_uses uses;
 };
 

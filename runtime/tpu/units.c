@@ -18,7 +18,7 @@ int tpu_fifo_take(struct tpu_fifo *fifo) {
 }
 
 struct tpu_fifo *tpu_unit_fifo(struct tpu_core *core, const struct tpu_step *step) {
-    switch (tpu_op_info(step->in.op)->effect) {
+    switch (step->info->effect) {
     case TPU_EFFECT_MXU_PUSH:
     case TPU_EFFECT_MXU_POP: return &core->mxu[step->in.unit].out;
     case TPU_EFFECT_EUP_PUSH:
@@ -56,7 +56,7 @@ static uint64_t accept_time(const struct tpu_core *core, uint64_t free) {
 
 static bool weight_time(struct tpu_core *core, const struct tpu_step *step, uint64_t *time) {
     struct tpu_mxu *mxu = &core->mxu[step->in.unit];
-    int set = step->in.flags & TPU_FLAG_SET, rows = tpu_op_info(step->in.op)->latency;
+    int set = step->in.flags & TPU_FLAG_SET, rows = step->info->latency;
     bool start = step->in.flags & TPU_FLAG_START, turned = step->in.flags & TPU_FLAG_TRANSPOSE;
     uint64_t free = mxu->weights_free;
     if (!start && !mxu->started[set]) return tpu_stop(core, "weights that no START came before");
@@ -73,7 +73,7 @@ static bool weight_time(struct tpu_core *core, const struct tpu_step *step, uint
 
 bool tpu_push_time(struct tpu_core *core, const struct tpu_step *step, int pops, uint64_t *time) {
     core->step = step;
-    enum tpu_effect effect = tpu_op_info(step->in.op)->effect;
+    enum tpu_effect effect = step->info->effect;
     if (effect == TPU_EFFECT_MXU_WEIGHT) return weight_time(core, step, time);
     struct tpu_fifo *fifo = tpu_unit_fifo(core, step);
     if (fifo->count - pops + results_of(step) > fifo->capacity) {
@@ -165,7 +165,7 @@ static void push_weights(struct tpu_core *core, const struct tpu_step *step) {
 }
 
 bool tpu_push(struct tpu_core *core, const struct tpu_step *step) {
-    if (tpu_op_info(step->in.op)->effect == TPU_EFFECT_MXU_PUSH) {
+    if (step->info->effect == TPU_EFFECT_MXU_PUSH) {
         push_data(core, step);
     } else {
         push_weights(core, step);
@@ -197,7 +197,7 @@ static bool push_transpose(struct tpu_core *core, const struct tpu_step *step) {
 }
 
 bool tpu_push_misc(struct tpu_core *core, const struct tpu_step *step, uint32_t amount) {
-    const struct tpu_op_info *info = tpu_op_info(step->in.op);
+    const struct tpu_op_info *info = step->info;
     const struct tpu_chip *chip = core->machine->chip;
     struct tpu_fifo *fifo = tpu_unit_fifo(core, step);
     const uint32_t *a = core->v[step->in.a];
