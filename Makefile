@@ -4,6 +4,7 @@
 #   make check      unit tests, golden tests, recorded cases;  make check-long adds slower ones
 #   make check-threads      tests of several threads, under the thread sanitizer
 #   make update-golden      expected outputs of golden tests written anew, with the diff to read
+#   make docs       pages written from the program's tables: docs/coverage.md
 #   make bench      against XLA:CPU, into docs/performance.md; BENCH_PYTHON=a Python with jax
 #   make install    PREFIX=/usr/local DESTDIR= LIBDIR=PREFIX/lib;  make deb: a Debian package
 #   make deps       what is missing from Debian's packages: installed by root, else named
@@ -110,6 +111,10 @@ update-golden: all
 	    $(wildcard testdata/golden/*/*.hlo)
 check-long: all tests
 	@JOBS=$(JOBS) python3 testdata/tools/check.py --long $(B) $(TESTS)
+
+# Pages that are written from what the program says of itself.
+docs: all
+	JOBS=$(JOBS) python3 testdata/tools/coverage.py $(B)/hlocc docs/coverage.md
 
 # Programs compiled and run on several threads at once, under the thread sanitizer.
 THREAD_TESTS := compiler/hlocc_test runtime/cpu/thread_pool_test
