@@ -1,5 +1,6 @@
 #include "backend/cpu/matmul.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "backend/cpu/matmul_internal.h"
@@ -50,15 +51,60 @@ static LLVMValueRef load_offset(struct product *q, LLVMValueRef table, LLVMValue
     return ir_load(b, ir_i64(b), ir_at(b, table, ir_mulk(b, index, 8)), 8);
 }
 
+enum { TABLE_DIGITS = 3, TABLE_ARGUMENTS = 4 + 2 * TABLE_DIGITS };
+
+/* void table(ptr table, i64 start, i64 most, i64 count, then i64 size, i64 stride of each digit,
+ * innermost first): table[i] = offset of place min(start + i, most - 1), i < count */
+static LLVMValueRef table_function(struct cpu_builder *b) {
+    static const char name[] = "product.table";
+    LLVMValueRef function = LLVMGetNamedFunction(b->module, name);
+    if (function) return function;
+    LLVMTypeRef types[TABLE_ARGUMENTS];
+    for (int i = 0; i < TABLE_ARGUMENTS; i++)
+        types[i] = i ? ir_i64(b) : ir_pointer(b);
+    LLVMBasicBlockRef back;
+    function = ir_function_begin(b, name, TABLE_ARGUMENTS, types, &back);
+    struct ir_loop loop = ir_loop_begin(b, ir_k(b, 0), LLVMGetParam(function, 3), 1, false);
+    LLVMValueRef last = ir_addk(b, LLVMGetParam(function, 2), -1), sum = ir_k(b, 0);
+    LLVMValueRef at = ir_min(b, ir_add(b, LLVMGetParam(function, 1), loop.i), last);
+    for (unsigned i = 0; i < TABLE_DIGITS; i++) {
+        LLVMValueRef size = LLVMGetParam(function, 4 + 2 * i), digit = at;
+        if (i + 1 < TABLE_DIGITS) {
+            digit = LLVMBuildURem(b->builder, at, size, "");
+            at = LLVMBuildUDiv(b->builder, at, size, "");
+        }
+        LLVMValueRef stride = LLVMGetParam(function, 5 + 2 * i);
+        sum = ir_add(b, sum, LLVMBuildNSWMul(b->builder, digit, stride, ""));
+    }
+    ir_store(b, sum, ir_at(b, LLVMGetParam(function, 0), ir_mulk(b, loop.i, 8)), 8);
+    ir_loop_end(b, &loop);
+    ir_function_end(b, back);
+    return function;
+}
+
 /* table[i] = offset of place start + i of dims, past the end that of the last, for i < count */
 static void fill_table(struct product *q, LLVMValueRef table, const struct product_dims *dims,
                        enum product_operand operand, LLVMValueRef start, int64_t most,
                        int64_t count) {
     struct cpu_builder *b = q->b;
-    struct ir_loop loop = ir_loop_count(b, count, 1);
-    LLVMValueRef at = ir_min(b, ir_add(b, start, loop.i), ir_k(b, most - 1));
-    ir_store(b, product_offset(q, dims, operand, at), ir_at(b, table, ir_mulk(b, loop.i, 8)), 8);
-    ir_loop_end_parallel(b, &loop, 0);
+    if (dims->count > TABLE_DIGITS) {
+        struct ir_loop loop = ir_loop_count(b, count, 1);
+        LLVMValueRef at = ir_min(b, ir_add(b, start, loop.i), ir_k(b, most - 1));
+        LLVMValueRef offset = product_offset(q, dims, operand, at);
+        ir_store(b, offset, ir_at(b, table, ir_mulk(b, loop.i, 8)), 8);
+        ir_loop_end(b, &loop);
+        return;
+    }
+    LLVMValueRef arguments[TABLE_ARGUMENTS] = {table, start, ir_k(b, most), ir_k(b, count)};
+    for (int i = 0; i < TABLE_DIGITS; i++) {
+        /* Missing digits are outermost ones of size 1; the outermost takes what is left. */
+        bool there = i < dims->count;
+        const struct product_dim *d = there ? &dims->v[dims->count - 1 - i] : NULL;
+        bool outermost = there && i + 1 == dims->count;
+        arguments[4 + 2 * i] = ir_k(b, outermost ? INT64_MAX : there ? d->size : 1);
+        arguments[5 + 2 * i] = ir_k(b, there ? stride_bytes(q, d, operand) : 0);
+    }
+    ir_call(b, table_function(b), TABLE_ARGUMENTS, arguments);
 }
 
 /* ---- packing ---- */
@@ -95,44 +141,55 @@ static void tap_loop_end(struct product *q, struct ir_loop *taps) {
     if (taps->body) ir_loop_end(q->b, taps);
 }
 
-/* `panels` panels of columns that lie side by side, to places panel_bytes apart. */
-static void pack_side_by_side(struct product *q, const struct k_range *range,
-                              enum product_operand operand, LLVMValueRef from, LLVMValueRef to,
-                              LLVMValueRef panels, int64_t panel_bytes) {
+enum { PACK_B_ARGUMENTS = 9 };
+
+/* Packs columns of B panel after panel, some runs of k each:
+ *     void pack_b(ptr b, ptr columns, ptr taps, i64 ntaps, i64 run, i64 step, ptr to, i64 n,
+ *                 i64 panel_bytes)
+ * Where columns lie side by side, whole panels are packed together. */
+static LLVMValueRef pack_b_function(struct product *q, bool contiguous, enum pack_mode mode) {
     struct cpu_builder *b = q->b;
-    bool of_a = operand == PRODUCT_A;
-    int64_t step = stride_bytes(q, inner_k(q), operand), width = of_a ? q->p->rows : q->columns;
-    LLVMValueRef pack = pack_panels(b, q->target, of_a ? q->p->spec.a_type : q->p->spec.b_type,
-                                    q->p->type, (int)width);
-    LLVMValueRef offset, row;
-    struct ir_loop taps =
-        tap_loop_begin(q, range, of_a ? q->a_taps : q->b_taps, step, &offset, &row);
-    LLVMValueRef place = ir_at(b, to, ir_mulk(b, row, width * q->size));
-    ir_call(b, pack, PACK_PANELS_ARGUMENTS,
-            (LLVMValueRef[]){ir_at(b, from, offset), ir_k(b, step), range->run, place, panels,
-                             ir_k(b, panel_bytes)});
-    tap_loop_end(q, &taps);
+    enum element_type from = q->p->spec.b_type, to_type = q->p->type;
+    char name[64];
+    snprintf(name, sizeof name, "pack.b%d%d.%s.%s.%d", contiguous, (int)mode,
+             element_type_name(from), element_type_name(to_type), q->columns);
+    LLVMValueRef function = LLVMGetNamedFunction(b->module, name);
+    if (function) return function;
+    LLVMValueRef panel = pack_panel(b, q->target, mode, from, to_type, q->columns), panels = NULL;
+    if (contiguous) panels = pack_panels(b, q->target, from, to_type, q->columns);
+    LLVMTypeRef p = ir_pointer(b), i64 = ir_i64(b);
+    LLVMBasicBlockRef back;
+    function = ir_function_begin(b, name, PACK_B_ARGUMENTS,
+                                 (LLVMTypeRef[]){p, p, p, i64, i64, i64, p, i64, i64}, &back);
+    LLVMValueRef v[PACK_B_ARGUMENTS];
+    for (unsigned i = 0; i < PACK_B_ARGUMENTS; i++)
+        v[i] = LLVMGetParam(function, i);
+    int64_t row_bytes = q->columns * q->size;
+    struct ir_loop taps = ir_loop_begin(b, ir_k(b, 0), v[3], 1, false);
+    LLVMValueRef from_tap = ir_at(b, v[0], load_offset(q, v[2], taps.i)), start = ir_k(b, 0);
+    LLVMValueRef row = LLVMBuildNSWMul(b->builder, taps.i, v[4], "");
+    LLVMValueRef to = ir_at(b, v[6], ir_mulk(b, row, row_bytes));
+    if (contiguous) {
+        LLVMValueRef count = LLVMBuildSDiv(b->builder, v[7], ir_k(b, q->columns), "");
+        struct ir_if some = ir_if_begin(b, i_cmpk(b, LLVMIntSGT, count, 0), false);
+        LLVMValueRef first = ir_at(b, from_tap, load_offset(q, v[1], start));
+        ir_call(b, panels, PACK_PANELS_ARGUMENTS,
+                (LLVMValueRef[]){first, v[5], v[4], to, count, v[8]});
+        ir_if_end(b, &some);
+        start = ir_mulk(b, count, q->columns);
+    }
+    struct ir_loop rest = ir_loop_begin(b, start, v[7], q->columns, true);
+    LLVMValueRef number = LLVMBuildSDiv(b->builder, rest.i, ir_k(b, q->columns), "");
+    LLVMValueRef place = ir_at(b, to, LLVMBuildNSWMul(b->builder, number, v[8], ""));
+    ir_call(b, panel, PACK_PANEL_ARGUMENTS,
+            (LLVMValueRef[]){from_tap, ir_at(b, v[1], ir_mulk(b, rest.i, 8)), v[5], v[4], place});
+    ir_loop_end(b, &rest);
+    ir_loop_end(b, &taps);
+    ir_function_end(b, back);
+    return function;
 }
 
-/* One panel, whose columns lie at `columns` from `from`. */
-static void pack_columns(struct product *q, const struct k_range *range,
-                         enum product_operand operand, LLVMValueRef from, LLVMValueRef columns,
-                         enum pack_mode mode, LLVMValueRef to) {
-    struct cpu_builder *b = q->b;
-    bool of_a = operand == PRODUCT_A;
-    int64_t step = stride_bytes(q, inner_k(q), operand), width = of_a ? q->p->rows : q->columns;
-    LLVMValueRef pack = pack_panel(b, q->target, mode, of_a ? q->p->spec.a_type : q->p->spec.b_type,
-                                   q->p->type, (int)width);
-    LLVMValueRef offset, row;
-    struct ir_loop taps =
-        tap_loop_begin(q, range, of_a ? q->a_taps : q->b_taps, step, &offset, &row);
-    LLVMValueRef place = ir_at(b, to, ir_mulk(b, row, width * q->size));
-    ir_call(b, pack, PACK_PANEL_ARGUMENTS,
-            (LLVMValueRef[]){ir_at(b, from, offset), columns, ir_k(b, step), range->run, place});
-    tap_loop_end(q, &taps);
-}
-
-/* The unit's columns of B, all rows in range, panel after panel. */
+/* The unit's columns of B, all rows in range. */
 static void pack_b(struct product *q, const struct k_range *range, LLVMValueRef row0,
                    int64_t depth) {
     struct cpu_builder *b = q->b;
@@ -140,25 +197,16 @@ static void pack_b(struct product *q, const struct k_range *range, LLVMValueRef 
     bool vectors = pack_converts_vectors(q->p->spec.b_type, q->p->type);
     bool contiguous = n->count <= 1 && (n->count == 0 || n->v[0].b == 1) && vectors;
     bool transposed = inner_k(q)->b == 1 && vectors && !contiguous;
-    int64_t panel_bytes = depth * q->columns * q->size;
-    LLVMValueRef to = ir_at(b, q->b_pack, ir_mulk(b, row0, q->columns * q->size));
-    LLVMValueRef width = ir_k(b, q->columns), start = ir_k(b, 0);
-    if (contiguous && q->p->n >= q->columns) {
-        /* A block but the last is whole panels; the last may have whole panels too. */
-        LLVMValueRef panels = LLVMBuildSDiv(b->builder, q->n_left, width, "");
-        LLVMValueRef some = i_cmpk(b, LLVMIntSGT, panels, 0);
-        struct ir_if whole = ir_if_begin(b, some, false);
-        pack_side_by_side(q, range, PRODUCT_B, ir_at(b, q->bb, load_offset(q, q->cols, start)), to,
-                          panels, panel_bytes);
-        ir_if_end(b, &whole);
-        if (q->p->n % q->columns == 0) return;
-        start = ir_mulk(b, panels, q->columns);
-    }
-    struct ir_loop panels = ir_loop_begin(b, start, q->n_left, q->columns, true);
-    LLVMValueRef place = ir_at(b, to, ir_mulk(b, panels.i, depth * q->size));
-    pack_columns(q, range, PRODUCT_B, q->bb, ir_at(b, q->cols, ir_mulk(b, panels.i, 8)),
-                 transposed ? PACK_TRANSPOSE : PACK_GATHER, place);
-    ir_loop_end(b, &panels);
+    int64_t step = stride_bytes(q, inner_k(q), PRODUCT_B), row_bytes = q->columns * q->size;
+    bool one = q->p->taps == 1;
+    LLVMValueRef from = one ? ir_at(b, q->bb, ir_mulk(b, range->first, step)) : q->bb;
+    LLVMValueRef taps = one ? q->one_tap : ir_at(b, q->b_taps, ir_mulk(b, range->first, 8));
+    LLVMValueRef function =
+        pack_b_function(q, contiguous, transposed ? PACK_TRANSPOSE : PACK_GATHER);
+    ir_call(b, function, PACK_B_ARGUMENTS,
+            (LLVMValueRef[]){from, q->cols, taps, range->taps, range->run, ir_k(b, step),
+                             ir_at(b, q->b_pack, ir_mulk(b, row0, row_bytes)), q->n_left,
+                             ir_k(b, depth * row_bytes)});
 }
 
 static void pack_a_rows(struct product *q, const struct k_range *range, LLVMValueRef i0,
@@ -182,27 +230,34 @@ static void pack_a_panels(struct product *q, const struct k_range *range, LLVMVa
                           LLVMValueRef count) {
     struct cpu_builder *b = q->b;
     const struct product_dims *m = &q->p->spec.m;
+    enum element_type type = q->p->spec.a_type;
+    int width = q->p->rows;
     bool contiguous = m->count <= 1 && (m->count == 0 || m->v[0].a == 1) &&
-                      pack_converts_vectors(q->p->spec.a_type, q->p->type);
-    int64_t panel_bytes = q->p->rows * product_a_row(q->p) * q->size;
-    LLVMValueRef start = ir_k(b, 0);
-    if (contiguous && q->p->m >= q->p->rows) {
+                      pack_converts_vectors(type, q->p->type);
+    int64_t panel_bytes = width * product_a_row(q->p) * q->size;
+    LLVMValueRef start = ir_k(b, 0), offset, row;
+    LLVMValueRef step = ir_k(b, stride_bytes(q, inner_k(q), PRODUCT_A));
+    struct ir_loop taps =
+        tap_loop_begin(q, range, q->a_taps, stride_bytes(q, inner_k(q), PRODUCT_A), &offset, &row);
+    LLVMValueRef from = ir_at(b, q->a, offset);
+    LLVMValueRef to = ir_at(b, q->a_pack, ir_mulk(b, row, width * q->size));
+    if (contiguous) {
         LLVMValueRef left = LLVMBuildNSWSub(b->builder, q->m_left, i0, "");
-        LLVMValueRef rows = ir_min(b, left, count);
-        LLVMValueRef panels = LLVMBuildSDiv(b->builder, rows, ir_k(b, q->p->rows), "");
-        LLVMValueRef some = i_cmpk(b, LLVMIntSGT, panels, 0);
-        struct ir_if whole = ir_if_begin(b, some, false);
-        pack_side_by_side(q, range, PRODUCT_A, ir_at(b, q->a, load_offset(q, q->rows, i0)),
-                          q->a_pack, panels, panel_bytes);
+        LLVMValueRef panels = LLVMBuildSDiv(b->builder, ir_min(b, left, count), ir_k(b, width), "");
+        struct ir_if whole = ir_if_begin(b, i_cmpk(b, LLVMIntSGT, panels, 0), false);
+        ir_call(b, pack_panels(b, q->target, type, q->p->type, width), PACK_PANELS_ARGUMENTS,
+                (LLVMValueRef[]){ir_at(b, from, load_offset(q, q->rows, i0)), step, range->run, to,
+                                 panels, ir_k(b, panel_bytes)});
         ir_if_end(b, &whole);
-        if (q->p->m % q->p->rows == 0) return;
-        start = ir_mulk(b, panels, q->p->rows);
+        start = ir_mulk(b, panels, width);
     }
-    struct ir_loop panels = ir_loop_begin(b, start, count, q->p->rows, true);
-    LLVMValueRef to = ir_at(b, q->a_pack, ir_mulk(b, panels.i, product_a_row(q->p) * q->size));
-    LLVMValueRef columns = ir_at(b, q->rows, ir_mulk(b, ir_add(b, i0, panels.i), 8));
-    pack_columns(q, range, PRODUCT_A, q->a, columns, PACK_GATHER, to);
-    ir_loop_end(b, &panels);
+    struct ir_loop rest = ir_loop_begin(b, start, count, width, true);
+    LLVMValueRef columns = ir_at(b, q->rows, ir_mulk(b, ir_add(b, i0, rest.i), 8));
+    LLVMValueRef place = ir_at(b, to, ir_mulk(b, rest.i, product_a_row(q->p) * q->size));
+    ir_call(b, pack_panel(b, q->target, PACK_GATHER, type, q->p->type, width), PACK_PANEL_ARGUMENTS,
+            (LLVMValueRef[]){from, columns, step, range->run, place});
+    ir_loop_end(b, &rest);
+    tap_loop_end(q, &taps);
 }
 
 /* ---- finished tiles ---- */
