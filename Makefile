@@ -45,7 +45,7 @@ TESTS := $(TEST_SRCS:%.c=$(B)/test/%)
 $(LEX:%.l=$(B)/obj/gen/%.o): GEN_DEFS := -DYYSTYPE=HLO_YYSTYPE -DYYLTYPE=HLO_YYLTYPE
 GEN_HEADERS := $(YACC:%.y=$(B)/gen/%.h) $(LEX:%.l=$(B)/gen/%.h)
 
-.PHONY: all demo update-golden check check-long check-threads install clean deps tests
+.PHONY: all demo update-golden check check-long check-threads docs install deb clean deps tests
 .DELETE_ON_ERROR:
 all: $(B)/hlocc $(B)/libhlocc_rt.a
 

@@ -145,10 +145,9 @@ def ask(hlocc, directory, target, name, text):
     path = os.path.join(directory, f"{name}.{target}.hlo")
     with open(path, "w") as out:
         out.write(text)
-    command = {"tpu": ["check", "--target=tpu"]}.get(
-        target, ["run", "--target=" + target, "--random=1", "-O0"])
-    done = subprocess.run([hlocc, command[0], path] + command[1:], stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=120)
+    done = subprocess.run([hlocc, "run", path, "--target=" + target, "--random=1"],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          stdin=subprocess.DEVNULL, timeout=120)
     if done.returncode == 0:
         return None
     said = done.stdout.decode("utf-8", "replace")
