@@ -218,26 +218,36 @@ static treg spread_rows(struct kernel *k, treg raw, int packing) {
     return k_xlu(k, TPU_XPERMS, raw, from);
 }
 
-/* Rows that go along the lanes and lanes that go along the sublanes: 128 rows through the transpose
- * unit, of whose columns 8 are read. */
-static bool is_turned(const struct fetcher *f, const struct tarray *array, struct ix row,
-                      struct ix lane, struct ix lane_tile) {
-    if (!ix_is_affine(row) || row.rows || !row.lanes || !ix_is_affine(lane) || lane.lanes)
+/* Rows that go along the lanes, and lanes that go along the sublanes: 128 rows through the
+ * transpose unit, of whose columns 8 are read. The rows are of one stride in memory, or whole
+ * tiles. */
+static bool is_turned(const struct fetcher *f, const struct tarray *array,
+                      const struct place *place, struct ix row, struct ix lane,
+                      struct ix lane_tile) {
+    const struct tpu_layout *layout = &array->layout;
+    if (!ix_is_affine(lane) || lane.lanes || !ix_is_scalar(lane_tile) || layout->packing > 1)
         return false;
-    if (!ix_is_scalar(lane_tile)) return false;
-    return within_memory(f, array, row) && array->layout.packing == 1;
+    if (ix_is_affine(row) && !row.rows && row.lanes) return within_memory(f, array, row);
+    struct ix element = place->row;
+    return ix_is_affine(element) && !element.rows && element.lanes == 1 &&
+           layout->tile_rows == TPU_SUBLANES && sx_divides(element.s, TPU_SUBLANES) &&
+           ix_is_scalar(place->base) && element.low >= 0 &&
+           element.high < layout->row_tiles * TPU_SUBLANES;
 }
 
-static void fetch_turned(struct fetcher *f, const struct tarray *array, struct ix row,
-                         struct ix lane, treg *raw) {
+static void fetch_turned(struct fetcher *f, const struct tarray *array, const struct place *place,
+                         struct ix row, struct ix lane, struct ix lane_tile, treg *raw) {
     struct kernel *k = f->k;
     struct sx first = sx_addi(sx_mod(k, lane.s, TPU_LANES), (int32_t)f->turn_row);
+    bool strided = ix_is_affine(row) && row.lanes;
     for (int p = 0; p < array->layout.planes; p++) {
         for (int i = 0; i < TPU_TRANSPOSE_MAX; i++) {
-            struct sx at = sx_addi(row.s, i * TPU_SUBLANES * row.lanes);
+            struct ix group = ix_addi(ix_scalar(place->row.s), i * TPU_SUBLANES);
+            struct sx at = strided ? sx_addi(row.s, i * TPU_SUBLANES * row.lanes)
+                                   : memory_row(k, &array->layout, place, group, lane_tile).s;
             bool last = i + 1 == TPU_TRANSPOSE_MAX;
             k_emit(k, (struct mop){.op = last ? TPU_XTRL : TPU_XTR,
-                                   .a = load_rows(f, array, p, at, row.lanes),
+                                   .a = load_rows(f, array, p, at, strided ? row.lanes : 1),
                                    .literal = last ? TPU_TRANSPOSE_MAX : 0});
         }
         for (int i = 0; i < TPU_TRANSPOSE_MAX; i++)
@@ -267,8 +277,8 @@ static void fetch_raw(struct fetcher *f, const struct tarray *array, const struc
             raw[p] = pick_lanes(k, load_rows(f, array, p, row.s, row.rows), lane);
         return;
     }
-    if (is_turned(f, array, row, lane, lane_tile))
-        fetch_turned(f, array, row, lane, raw);
+    if (is_turned(f, array, place, row, lane, lane_tile))
+        fetch_turned(f, array, place, row, lane, lane_tile, raw);
     else
         gather_rows(f, array, row, lane, active, raw);
 }

@@ -125,37 +125,80 @@ struct side { /* of an array to be laid out: what runs along its rows or its lan
     int64_t count;   /* places of the axis, counted from there, at most */
 };
 
+/* Loops over the groups of 8 rows of a side. Where that is all of an axis whose minor part is whole
+ * groups, the outer parts are loops of their own, and nothing has to be divided. */
+struct row_loops {
+    struct loop loops[SHAPE_MAX_RANK];
+    int count;
+    struct sx row; /* of the array */
+};
+
+static void rows_begin(struct multiplier *x, struct side side, struct row_loops *rows,
+                       struct ix *parts, treg *inside) {
+    struct kernel *k = x->job.k;
+    const struct axis *axis = &x->p.axis[side.axis];
+    bool whole = sx_is_const(side.first) && side.first.c == 0 && side.count == axis->total;
+    rows->count = 0;
+    rows->row = sx_const(0);
+    if (!whole || axis->padded % TPU_SUBLANES || axis->count == 0) {
+        int64_t groups = ceil_div(side.count, TPU_SUBLANES);
+        struct sx group = loop_begin(k, &rows->loops[rows->count++], groups);
+        rows->row = sx_muli(k, group, TPU_SUBLANES);
+        struct place_of_axis at = rows_of(k, axis, sx_add(k, rows->row, side.first));
+        product_axis_parts(k, axis, at, parts, inside);
+        return;
+    }
+    for (int i = 0; i + 1 < axis->count; i++) {
+        struct sx at = loop_begin(k, &rows->loops[rows->count++], axis->size[i]);
+        rows->row = sx_add(k, sx_muli(k, rows->row, (int32_t)axis->size[i]), at);
+        parts[axis->part[i]] = ix_scalar(at);
+    }
+    int last = axis->count - 1;
+    struct sx group = loop_begin(k, &rows->loops[rows->count++], axis->padded / TPU_SUBLANES);
+    struct sx minor = sx_muli(k, group, TPU_SUBLANES);
+    rows->row = sx_add(k, sx_muli(k, rows->row, (int32_t)axis->padded), minor);
+    parts[axis->part[last]] = ix_rows(minor);
+    treg real = ix_within(k, ix_rows(minor), 0, (int32_t)axis->size[last] - 1);
+    *inside = m_and(k, *inside, real);
+}
+
+static void rows_end(struct multiplier *x, struct row_loops *rows) {
+    while (rows->count)
+        loop_end(x->job.k, &rows->loops[--rows->count], 0);
+}
+
 /* Segment by segment of the lanes, group by group of the rows; what is not there is 0. */
 static void lay_out(struct multiplier *x, const struct tarray *array, int free, struct side rows,
                     struct side lanes) {
     struct kernel *k = x->job.k;
     const struct axis *axis = &x->p.axis[lanes.axis];
     int32_t segment = (int32_t)(axis->padded < TPU_LANES ? axis->padded : TPU_LANES);
-    struct loop segments, groups;
-    struct ix index[SHAPE_MAX_RANK];
-    treg inside;
+    struct loop segments;
+    struct row_loops groups;
+    struct ix index[SHAPE_MAX_RANK], row_parts[SHAPE_MAX_RANK], lane_parts[SHAPE_MAX_RANK];
+    treg inside = 0, here = 0;
     clear_array(x, array);
     struct sx at = loop_begin(k, &segments, ceil_div(lanes.count, segment));
     struct sx place = sx_muli(k, at, segment), tile = sx_div(k, place, TPU_LANES);
     struct sx lane = sx_mod(k, place, TPU_LANES);
-    struct sx group = loop_begin(k, &groups, ceil_div(rows.count, TPU_SUBLANES));
-    struct sx row = sx_muli(k, group, TPU_SUBLANES);
+    struct sx base = sx_muli(k, tile, (int32_t)array->layout.dims[1]);
+    product_axis_parts(k, axis, lanes_of(k, axis, sx_add(k, place, lanes.first), lane), lane_parts,
+                       &inside);
+    if (segment < TPU_LANES)
+        here = ix_within(k, ix_lanes(sx_sub(k, sx_const(0), lane)), 0, segment - 1);
+    rows_begin(x, rows, &groups, row_parts, &inside);
     int memos = x->job.g.nmemos;
-    struct place_of_axis r = rows_of(k, &x->p.axis[rows.axis], sx_add(k, row, rows.first));
-    struct place_of_axis l = lanes_of(k, axis, sx_add(k, place, lanes.first), lane);
-    struct place_of_axis sum = rows.axis == AXIS_K ? r : l, at_free = rows.axis == AXIS_K ? l : r;
-    product_operand_index(k, &x->p, free, x->batch, at_free, sum, index, &inside);
-    treg here = segment == TPU_LANES
-                    ? 0
-                    : ix_within(k, ix_lanes(sx_sub(k, sx_const(0), lane)), 0, segment - 1);
-    treg active = m_and(k, inside, here);
+    bool k_rows = rows.axis == AXIS_K;
+    product_operand_index(k, &x->p, free, x->batch, k_rows ? lane_parts : row_parts,
+                          k_rows ? row_parts : lane_parts, index, &inside);
     int operand = product_operand(&x->p, free);
-    struct tval value = value_at(&x->job.g, x->p.instr->operands[operand], 0, index, active);
+    struct tval value =
+        value_at(&x->job.g, x->p.instr->operands[operand], 0, index, m_and(k, inside, here));
     if (inside) value.v[0] = k_select(k, inside, value.v[0], k_const(k, 0));
-    struct sx to = sx_add(k, sx_muli(k, tile, (int32_t)array->layout.dims[1]), row);
-    k_store(k, value.v[0], sx_addi(to, (int32_t)array->row), here, array->tag);
+    struct sx to = sx_addi(sx_add(k, base, groups.row), (int32_t)array->row);
+    k_store(k, value.v[0], to, here, array->tag);
     x->job.g.nmemos = memos;
-    loop_end(k, &groups, 0);
+    rows_end(x, &groups);
     loop_end(k, &segments, 0);
 }
 

@@ -206,9 +206,8 @@ static struct ix join(struct kernel *k, struct ix place, int64_t size, struct ix
     return ix_add(k, ix_muli(k, place, (int32_t)size), at);
 }
 
-/* The parts' own numbers, by part; *inside loses what is padding. */
-static void split(struct kernel *k, const struct axis *axis, struct place_of_axis at,
-                  struct ix *parts, treg *inside) {
+void product_axis_parts(struct kernel *k, const struct axis *axis, struct place_of_axis at,
+                        struct ix *parts, treg *inside) {
     int last = axis->count - 1;
     int32_t minor = last < 0 ? 1 : (int32_t)axis->size[last];
     *inside = m_and(k, *inside, ix_within(k, at.minor, 0, minor - 1));
@@ -281,19 +280,15 @@ static void filter_index(struct kernel *k, const struct product *p, struct ix gr
 }
 
 void product_operand_index(struct kernel *k, const struct product *p, int free, struct ix batch,
-                           struct place_of_axis at, struct place_of_axis sum, struct ix *index,
+                           const struct ix *at, const struct ix *sum, struct ix *index,
                            treg *inside) {
-    struct ix free_parts[SHAPE_MAX_RANK], sum_parts[SHAPE_MAX_RANK];
     int operand = product_operand(p, free);
-    *inside = 0;
-    split(k, &p->axis[free], at, free_parts, inside);
-    split(k, &p->axis[AXIS_K], sum, sum_parts, inside);
     if (p->instr->opcode == OP_DOT)
-        dot_index(k, p, operand, free, batch, free_parts, sum_parts, index);
+        dot_index(k, p, operand, free, batch, at, sum, index);
     else if (operand == 0)
-        input_index(k, p, batch, free_parts, sum_parts, index, inside);
+        input_index(k, p, batch, at, sum, index, inside);
     else
-        filter_index(k, p, batch, free_parts, sum_parts, index);
+        filter_index(k, p, batch, at, sum, index);
 }
 
 /* The number of a place in an axis, from its parts. */

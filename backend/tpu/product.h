@@ -35,10 +35,13 @@ bool product_find(struct product *p, const struct hlo_instr *instr,
 struct place_of_axis {
     struct ix outer, minor;
 };
-/* Index into the operand that gives `free` (AXIS_M or AXIS_N) of an element; *inside: a mask of
- * those that exist (0: all). */
+/* The numbers of a place's parts, by part; *inside (a mask, 0: all) loses what is padding. */
+void product_axis_parts(struct kernel *k, const struct axis *axis, struct place_of_axis at,
+                        struct ix *parts, treg *inside);
+/* Index into the operand that gives `free` (AXIS_M or AXIS_N) of the element at the parts `at` of
+ * that axis and `sum` of k; *inside loses what does not exist. */
 void product_operand_index(struct kernel *k, const struct product *p, int free, struct ix batch,
-                           struct place_of_axis at, struct place_of_axis sum, struct ix *index,
+                           const struct ix *at, const struct ix *sum, struct ix *index,
                            treg *inside);
 int product_operand(const struct product *p, int free);
 /* The batch and the places, as numbers, of m and n that a place of the result is. */
