@@ -8,19 +8,19 @@ enum { MOST_CHUNK = 16 };
 struct multiplier {
     struct job job;
     struct product p;
-    int64_t k_tiles, n_tiles; /* of 128 lanes; n_tiles those of a block */
-    int64_t blocks;           /* of n */
+    int64_t k_tiles, n_tiles; /* of 128 lanes, in a block */
+    int64_t k_blocks, blocks; /* of k, of n */
     int64_t chunk;            /* groups of rows at once */
     int64_t chunks;           /* in a block of m */
     int64_t m_blocks;
-    int64_t m_rows, k_rows; /* of a block of m; of all of k, whole tiles */
+    int64_t m_rows, k_rows; /* of a block of m; of a block of k, whole tiles */
     struct tarray a;        /* [k tile][row of m in the block][128] */
     struct tarray turned; /* [m tile of the block][row of k][128], where A has its lanes along m */
     struct tarray b;      /* [n tile][row of k][128]; or [k tile][row of n][128] */
     struct tarray c;      /* [batch, n tile of all][row of m][128] */
     struct ix batch;
-    struct sx m_first, n_first; /* of the blocks */
-    struct sx c_base;           /* first row of c for this batch, block of n and block of m */
+    struct sx m_first, n_first, k_first; /* of the blocks */
+    struct sx c_base; /* first row of c for this batch, block of n and block of m */
 };
 
 static int64_t ceil_div(int64_t a, int64_t b) {
@@ -56,6 +56,7 @@ static bool choose_blocks(struct multiplier *x) {
     int64_t all_n = ceil_div(p->axis[AXIS_N].total, TPU_LANES);
     int64_t fifo = x->job.lower->options->chip.mxu_fifo;
     x->k_tiles = ceil_div(p->axis[AXIS_K].total, TPU_LANES);
+    int64_t all_k = x->k_tiles;
     x->k_rows = x->k_tiles * TPU_LANES;
     x->chunk = groups < MOST_CHUNK ? groups : MOST_CHUNK;
     if (x->chunk > fifo / 2) x->chunk = fifo / 2;
@@ -65,14 +66,19 @@ static bool choose_blocks(struct multiplier *x) {
     x->m_rows = block_rows(x);
     int64_t left = job_rows_left(&x->job) - rows_for(p->batches * all_n, x->m_rows);
     while (rows_needed(x) > left) {
-        if (x->chunks > 4 || (x->n_tiles == 1 && x->chunks > 1))
+        bool wide = x->k_tiles > 32 || (x->chunks == 1 && x->n_tiles == 1);
+        if (wide && x->k_tiles > 1)
+            x->k_tiles = ceil_div(x->k_tiles, 2);
+        else if (x->chunks > 4 || (x->n_tiles == 1 && x->chunks > 1))
             x->chunks = ceil_div(x->chunks, 2);
         else if (x->n_tiles > 1)
             x->n_tiles = ceil_div(x->n_tiles, 2);
         else
             return false;
         x->m_rows = block_rows(x);
+        x->k_rows = x->k_tiles * TPU_LANES;
     }
+    x->k_blocks = ceil_div(all_k, x->k_tiles);
     x->blocks = ceil_div(all_n, x->n_tiles);
     x->m_blocks = ceil_div(groups * TPU_SUBLANES, x->m_rows);
     return true;
@@ -227,9 +233,14 @@ static void turn(struct multiplier *x) {
     loop_end(k, &m_loop, 0);
 }
 
+static struct side side_of_k(const struct multiplier *x) {
+    int64_t total = x->p.axis[AXIS_K].total;
+    return (struct side){AXIS_K, x->k_first, total < x->k_rows ? total : x->k_rows};
+}
+
 static void lay_out_a(struct multiplier *x) {
     struct side m = {AXIS_M, x->m_first, x->m_rows};
-    struct side sum = {AXIS_K, sx_const(0), x->p.axis[AXIS_K].total};
+    struct side sum = side_of_k(x);
     if (x->p.axis[AXIS_M].total < x->m_rows) m.count = x->p.axis[AXIS_M].total;
     if (!x->p.a_turned) {
         lay_out(x, &x->a, AXIS_M, m, sum);
@@ -241,7 +252,7 @@ static void lay_out_a(struct multiplier *x) {
 
 static void lay_out_b(struct multiplier *x) {
     struct side n = {AXIS_N, x->n_first, x->n_tiles * TPU_LANES};
-    struct side sum = {AXIS_K, sx_const(0), x->p.axis[AXIS_K].total};
+    struct side sum = side_of_k(x);
     if (x->p.axis[AXIS_N].total < n.count) n.count = x->p.axis[AXIS_N].total;
     if (x->p.b_turned)
         lay_out(x, &x->b, AXIS_N, n, sum);
@@ -334,11 +345,13 @@ static void multiply_block(struct multiplier *x) {
 
 static void multiply_all(struct multiplier *x) {
     struct kernel *k = x->job.k;
-    struct loop batch, n_blocks, m_blocks;
+    struct loop batch, n_blocks, k_blocks, m_blocks;
     int64_t rows = x->a.layout.dims[1], c_rows = x->c.layout.dims[1];
     x->batch = ix_scalar(loop_begin(k, &batch, x->p.batches));
     struct sx n = loop_begin(k, &n_blocks, x->blocks);
     x->n_first = sx_muli(k, n, (int32_t)x->n_tiles * TPU_LANES);
+    struct sx block = loop_begin(k, &k_blocks, x->k_blocks);
+    x->k_first = sx_muli(k, block, (int32_t)x->k_rows);
     lay_out_b(x);
     struct sx m = loop_begin(k, &m_blocks, x->m_blocks);
     x->m_first = sx_muli(k, m, (int32_t)rows);
@@ -348,6 +361,7 @@ static void multiply_all(struct multiplier *x) {
     x->c_base = sx_addi(sx_add(k, x->c_base, x->m_first), (int32_t)x->c.row);
     multiply_block(x);
     loop_end(k, &m_blocks, 0);
+    loop_end(k, &k_blocks, 0);
     loop_end(k, &n_blocks, 0);
     loop_end(k, &batch, 0);
 }
@@ -395,8 +409,8 @@ bool lower_product(struct lower *lower, const struct hlo_instr *instr) {
     job_open(&x.job, lower, instr);
     bool direct = leaf_array(lower, instr, 0, &result) && is_direct(&x.p, &result.layout);
     if (!direct) job_result(&x.job, 0, &result);
-    /* At least a quarter of VMEM for the blocks. */
-    job_stage(&x.job, instr, lower->options->chip.vmem_bytes / TPU_ROW_BYTES / 4);
+    /* At least an eighth of VMEM for the blocks. */
+    job_stage(&x.job, instr, lower->options->chip.vmem_bytes / TPU_ROW_BYTES / 8);
     if (!choose_blocks(&x) || !make_arrays(&x)) {
         arena_free(x.job.arena);
         return lower_map(lower, instr);
