@@ -1,6 +1,6 @@
-/* The LAPACK routines that JAX calls on CPUs: Cholesky, triangular solves, LU, QR, symmetric
- * eigenproblems and singular values. Results are LAPACK's, pivots and Householder vectors included;
- * eigenvectors and singular vectors up to their signs. */
+/* The LAPACK routines that JAX calls on CPUs: Cholesky, triangular and tridiagonal solves, LU, QR,
+ * Hessenberg form, symmetric eigenproblems and singular values. Results are LAPACK's, pivots and
+ * Householder vectors included; eigenvectors and singular vectors up to their signs. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,6 +140,136 @@ static struct literal *geqrf(struct eval *e, const struct hlo_instr *instr, stru
         for (int64_t k = 0; k < least; k++)
             set_element(result->elements[1], m * least + k,
                         reflect(a + m * rows * columns, rows, columns, k));
+    if (result) eval_store_complex(result->elements[0], a);
+    return result;
+}
+
+static void swap_columns(double complex *a, int64_t rows, int64_t columns, int64_t p, int64_t q) {
+    for (int64_t i = 0; i < rows && p != q; i++) {
+        double complex x = a[i * columns + p];
+
+        a[i * columns + p] = a[i * columns + q];
+        a[i * columns + q] = x;
+    }
+}
+
+static double column_length(const double complex *a, int64_t rows, int64_t columns, int64_t from,
+                            int64_t j) {
+    double length = 0;
+
+    for (int64_t i = from; i < rows; i++)
+        length = hypot(length, cabs(a[i * columns + j]));
+    return length;
+}
+
+/* QR where the longest rest of a column is next; columns with a number go to the front first. */
+static void factor_pivoted(double complex *a, int64_t rows, int64_t columns, int64_t *order,
+                           struct literal *tau, int64_t first) {
+    int64_t fixed = 0;
+
+    for (int64_t j = 0; j < columns; j++) {
+        bool front = order[j] != 0;
+
+        order[j] = j + 1;
+        if (!front) continue;
+        swap_columns(a, rows, columns, j, fixed);
+        order[j] = order[fixed];
+        order[fixed++] = j + 1;
+    }
+    for (int64_t k = 0; k < rows && k < columns; k++) {
+        int64_t best = k, keep = order[k];
+
+        for (int64_t j = k + 1; j < columns && k >= fixed; j++)
+            if (column_length(a, rows, columns, k, j) > column_length(a, rows, columns, k, best))
+                best = j;
+        swap_columns(a, rows, columns, k, best);
+        order[k] = order[best];
+        order[best] = keep;
+        set_element(tau, first + k, reflect(a, rows, columns, k));
+    }
+}
+
+static struct literal *geqp3(struct eval *e, const struct hlo_instr *instr, struct literal **ops,
+                             double complex *a, int64_t matrices) {
+    int64_t rows = last_dim(ops[0]->shape, 2), columns = last_dim(ops[0]->shape, 1);
+    int64_t least = rows < columns ? rows : columns, per[] = {columns, least};
+    struct literal *result = NULL;
+    int64_t *order;
+
+    if (instr->noperands != 2 || ops[1]->shape->count != matrices * columns ||
+        !results_fit(instr, ops[0], 3, matrices, per))
+        return eval_error(e, instr, "operands and results do not fit together");
+    order = eval_scratch(e, instr, columns, sizeof *order);
+    if (order) result = eval_new(e, instr, instr->shape);
+    for (int64_t m = 0; result && m < matrices; m++) {
+        for (int64_t j = 0; j < columns; j++)
+            order[j] = literal_get_int(ops[1], m * columns + j);
+        factor_pivoted(a + m * rows * columns, rows, columns, order, result->elements[2],
+                       m * least);
+        for (int64_t j = 0; j < columns; j++)
+            literal_set_int(result->elements[1], m * columns + j, order[j]);
+    }
+    if (result) eval_store_complex(result->elements[0], a);
+    free(order);
+    return result;
+}
+
+/* a becomes Q^H a Q for Q = 1 - tau v v^H, v from column k with an implied 1 in row k + 1. */
+static void turn_both_sides(double complex *a, int64_t n, int64_t k, int64_t high,
+                            double complex tau) {
+    for (int64_t i = 0; i < high; i++) {
+        double complex sum = a[i * n + k + 1];
+
+        for (int64_t j = k + 2; j < high; j++)
+            sum += a[i * n + j] * a[j * n + k];
+        a[i * n + k + 1] -= sum * tau;
+        for (int64_t j = k + 2; j < high; j++)
+            a[i * n + j] -= sum * tau * conj(a[j * n + k]);
+    }
+    for (int64_t j = k + 1; j < n; j++) {
+        double complex sum = a[(k + 1) * n + j];
+
+        for (int64_t i = k + 2; i < high; i++)
+            sum += conj(a[i * n + k]) * a[i * n + j];
+        a[(k + 1) * n + j] -= conj(tau) * sum;
+        for (int64_t i = k + 2; i < high; i++)
+            a[i * n + j] -= conj(tau) * sum * a[i * n + k];
+    }
+}
+
+/* The reflection that makes column k zero below row k + 1. */
+static double complex reflection_below(double complex *a, int64_t n, int64_t k, int64_t high) {
+    double complex alpha = a[(k + 1) * n + k], tau;
+    double rest = 0, beta;
+
+    for (int64_t i = k + 2; i < high; i++)
+        rest = hypot(rest, cabs(a[i * n + k]));
+    if (rest == 0 && cimag(alpha) == 0) return 0;
+    beta = -copysign(hypot(cabs(alpha), rest), creal(alpha));
+    tau = CMPLX((beta - creal(alpha)) / beta, -cimag(alpha) / beta);
+    for (int64_t i = k + 2; i < high; i++)
+        a[i * n + k] /= alpha - beta;
+    a[(k + 1) * n + k] = beta;
+    return tau;
+}
+
+static struct literal *gehrd(struct eval *e, const struct hlo_instr *instr, struct literal **ops,
+                             double complex *a, int64_t matrices) {
+    int64_t n = last_dim(ops[0]->shape, 1), per[] = {n > 0 ? n - 1 : 0, 1};
+    int low = custom_call_letter(instr, "low", 1), high = custom_call_letter(instr, "high", (int)n);
+    struct literal *result;
+
+    if (n != last_dim(ops[0]->shape, 2) || low < 1 || high > n ||
+        !results_fit(instr, ops[0], 3, matrices, per))
+        return eval_error(e, instr, "operand and results do not fit together");
+    result = eval_new(e, instr, instr->shape);
+    for (int64_t m = 0; result && m < matrices; m++)
+        for (int64_t k = low - 1; k + 1 < high; k++) {
+            double complex *matrix = a + m * n * n, tau = reflection_below(matrix, n, k, high);
+
+            turn_both_sides(matrix, n, k, high, tau);
+            set_element(result->elements[1], m * (n - 1) + k, tau);
+        }
     if (result) eval_store_complex(result->elements[0], a);
     return result;
 }
@@ -454,6 +584,72 @@ static struct literal *trsm(struct eval *e, const struct hlo_instr *instr, struc
     return eval_solve(e, instr, ops, options);
 }
 
+/* One tridiagonal system, in place, by elimination with row exchanges: row i is (low[i], mid[i],
+ * high[i]). Returns the number of a zero pivot, or 0. What comes to stand two places right of the
+ * diagonal in row i is kept in low[i + 1]. */
+static int64_t solve_tridiagonal(double complex *low, double complex *mid, double complex *high,
+                                 double complex *b, int64_t n, int64_t columns) {
+    for (int64_t i = 0; i + 1 < n; i++) {
+        bool exchange = size_of(low[i + 1]) > size_of(mid[i]);
+        double complex pivot = exchange ? low[i + 1] : mid[i], factor, right, far = 0;
+
+        if (pivot == 0) return i + 1;
+        factor = (exchange ? mid[i] : low[i + 1]) / pivot;
+        right = exchange ? mid[i + 1] : high[i];
+        if (exchange && i + 2 < n) far = high[i + 1];
+        mid[i + 1] = (exchange ? high[i] : mid[i + 1]) - factor * right;
+        if (exchange && i + 2 < n) high[i + 1] = -factor * far;
+        mid[i] = pivot;
+        high[i] = right;
+        low[i + 1] = far;
+        for (int64_t j = 0; j < columns; j++) {
+            double complex x = b[i * columns + j], y = b[(i + 1) * columns + j];
+
+            b[i * columns + j] = exchange ? y : x;
+            b[(i + 1) * columns + j] = exchange ? x - factor * y : y - factor * x;
+        }
+    }
+    if (n > 0 && mid[n - 1] == 0) return n;
+    for (int64_t i = n - 1; i >= 0; i--)
+        for (int64_t j = 0; j < columns; j++) {
+            double complex sum = b[i * columns + j];
+
+            if (i + 1 < n) sum -= high[i] * b[(i + 1) * columns + j];
+            if (i + 2 < n) sum -= low[i + 1] * b[(i + 2) * columns + j];
+            b[i * columns + j] = sum / mid[i];
+        }
+    return 0;
+}
+
+/* (below, diagonal, above, b) -> (what is left of the three, x, info) */
+static struct literal *gtsv(struct eval *e, const struct hlo_instr *instr, struct literal **ops) {
+    const struct shape *shape = instr->shape, *in = instr->operands[instr->noperands - 1]->shape;
+    int64_t n = shape_is_array(in) ? last_dim(in, 2) : 0, columns = n ? last_dim(in, 1) : 0;
+    int64_t matrices = n && columns ? in->count / n / columns : 0;
+    double complex *part[4] = {0};
+    struct literal *result = NULL;
+    bool fits = instr->noperands == 4 && shape_is_tuple(shape) && shape->ntuple == 5;
+
+    for (int k = 0; fits && k < 4; k++)
+        fits = shape_same_dims(shape->tuple[k], ops[k]->shape) &&
+               ops[k]->shape->count == matrices * n * (k < 3 ? 1 : columns);
+    if (!fits || shape->tuple[4]->count < matrices)
+        return eval_error(e, instr, "operands and results do not fit together");
+    for (int k = 0; k < 4; k++)
+        part[k] = eval_load_complex(e, instr, ops[k]);
+    if (part[0] && part[1] && part[2] && part[3] && eval_charge(e, instr, in->count))
+        result = eval_new(e, instr, shape);
+    for (int64_t m = 0; result && m < matrices; m++)
+        literal_set_int(result->elements[4], m,
+                        solve_tridiagonal(part[0] + m * n, part[1] + m * n, part[2] + m * n,
+                                          part[3] + m * n * columns, n, columns));
+    for (int k = 0; k < 4; k++) {
+        if (result) eval_store_complex(result->elements[k], part[k]);
+        free(part[k]);
+    }
+    return result;
+}
+
 struct literal *eval_lapack(struct eval *e, const struct hlo_instr *instr, const char *target,
                             struct literal **ops, bool *known) {
     typedef struct literal *routine(struct eval *, const struct hlo_instr *, struct literal **,
@@ -462,8 +658,9 @@ struct literal *eval_lapack(struct eval *e, const struct hlo_instr *instr, const
         const char *name;
         routine *run;
     } routines[] = {{"potrf_ffi", potrf}, {"getrf_ffi", getrf}, {"geqrf_ffi", geqrf},
-                    {"orgqr_ffi", orgqr}, {"ungqr_ffi", orgqr}, {"syevd_ffi", syevd},
-                    {"heevd_ffi", syevd}, {"gesdd_ffi", gesdd}};
+                    {"geqp3_ffi", geqp3}, {"gehrd_ffi", gehrd}, {"orgqr_ffi", orgqr},
+                    {"ungqr_ffi", orgqr}, {"syevd_ffi", syevd}, {"heevd_ffi", syevd},
+                    {"gesdd_ffi", gesdd}};
     const char *name = strlen(target) > 8 ? target + 8 : "";
     struct literal *result = NULL;
     int64_t rows, columns;
@@ -471,6 +668,7 @@ struct literal *eval_lapack(struct eval *e, const struct hlo_instr *instr, const
 
     *known = true;
     if (strcmp(name, "trsm_ffi") == 0) return trsm(e, instr, ops);
+    if (strcmp(name, "gtsv_ffi") == 0 && instr->noperands > 0) return gtsv(e, instr, ops);
     for (size_t i = 0; i < sizeof routines / sizeof *routines; i++) {
         if (strcmp(name, routines[i].name)) continue;
         if (instr->noperands < 1 || !shape_is_array(ops[0]->shape) || ops[0]->shape->rank < 2)

@@ -183,6 +183,40 @@ static bool geqrf(const struct hlo_instr *instr, struct cpu_library_call *call) 
     return results_fit(instr, call, "n", (int64_t[]){smaller_side(call)});
 }
 
+static bool geqp3(const struct hlo_instr *instr, struct cpu_library_call *call) {
+    const struct shape *order = instr->noperands == 2 ? instr->operands[1]->shape : NULL;
+    int64_t columns = call->config[LINALG_COLUMNS];
+    return order && order->type == TYPE_S32 && order->count == call->units * columns &&
+           results_fit(instr, call, "in", (int64_t[]){columns, smaller_side(call)});
+}
+
+static bool gehrd(const struct hlo_instr *instr, struct cpu_library_call *call) {
+    int64_t n = call->config[LINALG_COLUMNS];
+    int low = custom_call_letter(instr, "low", 1), high = custom_call_letter(instr, "high", (int)n);
+    call->config[LINALG_EXTRA] = low;
+    call->config[LINALG_EXTRA2] = high;
+    return call->config[LINALG_ROWS] == n && low >= 1 && high <= n &&
+           results_fit(instr, call, "ni", (int64_t[]){n > 0 ? n - 1 : 0, 1});
+}
+
+/* (diagonals, b) -> (diagonals, x, info) */
+static bool gtsv(const struct hlo_instr *instr, struct cpu_library_call *call) {
+    const struct shape *out = instr->shape;
+    if (instr->noperands != 4 || !matrices(instr->operands[3]->shape, 0, call)) return false;
+    if (!shape_is_tuple(out) || out->ntuple != 5 || out->nleaves != 5) return false;
+    for (int k = 0; k < 4; k++) {
+        const struct shape *in = instr->operands[k]->shape;
+        int64_t columns = k < 3 ? 1 : call->config[LINALG_COLUMNS];
+        if (!shape_is_array(in) || in->type != instr->operands[3]->shape->type ||
+            in->count != call->units * call->config[LINALG_ROWS] * columns ||
+            out->tuple[k]->type != in->type || !shape_same_dims(out->tuple[k], in))
+            return false;
+    }
+    call->name = "hlocc_rt_gtsv";
+    call->scratch = hlocc_rt_gtsv_scratch(call->config);
+    return out->tuple[4]->type == TYPE_S32 && out->tuple[4]->count == call->units;
+}
+
 static bool orgqr(const struct hlo_instr *instr, struct cpu_library_call *call) {
     const struct shape *in = instr->operands[0]->shape;
     int64_t rows = call->config[LINALG_ROWS], columns = call->config[LINALG_COLUMNS];
@@ -221,6 +255,8 @@ bool cpu_lapack_call(const struct hlo_instr *instr, struct cpu_library_call *cal
         {"potrf_ffi", "hlocc_rt_cholesky", potrf, hlocc_rt_cholesky_scratch},
         {"getrf_ffi", "hlocc_rt_getrf", getrf, hlocc_rt_getrf_scratch},
         {"geqrf_ffi", "hlocc_rt_geqrf", geqrf, hlocc_rt_geqrf_scratch},
+        {"geqp3_ffi", "hlocc_rt_geqp3", geqp3, hlocc_rt_geqp3_scratch},
+        {"gehrd_ffi", "hlocc_rt_gehrd", gehrd, hlocc_rt_gehrd_scratch},
         {"orgqr_ffi", "hlocc_rt_orgqr", orgqr, hlocc_rt_orgqr_scratch},
         {"ungqr_ffi", "hlocc_rt_orgqr", orgqr, hlocc_rt_orgqr_scratch},
         {"syevd_ffi", "hlocc_rt_syevd", syevd, hlocc_rt_syevd_scratch},
@@ -230,6 +266,7 @@ bool cpu_lapack_call(const struct hlo_instr *instr, struct cpu_library_call *cal
     const char *target = instr_text(instr, ATTR_CUSTOM_CALL_TARGET);
     if (!target || strncmp(target, "lapack_", 7) || strlen(target) < 9) return false;
     if (strcmp(target + 8, "trsm_ffi") == 0) return trsm(instr, call);
+    if (strcmp(target + 8, "gtsv_ffi") == 0) return gtsv(instr, call);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (strcmp(target + 8, rows[i].routine) || instr->noperands < 1) continue;
         bool lower = custom_call_letter(instr, "uplo", 'L') == 'L';

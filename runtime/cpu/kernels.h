@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 typedef void hlocc_rt_routine(const int64_t *config, void *const *arrays, void *scratch,
-                             int64_t begin, int64_t end);
+                              int64_t begin, int64_t end);
 
 static inline int64_t hlocc_rt_align(int64_t bytes) {
     return (bytes + 63) & ~(int64_t)63;
@@ -83,8 +83,8 @@ enum hlocc_rt_linalg_config {
     LINALG_ROWS,
     LINALG_COLUMNS,
     LINALG_FLAGS,     /* LINALG_* below */
-    LINALG_EXTRA,     /* orgqr: number of tau; gesdd: columns of u */
-    LINALG_EXTRA2,    /* gesdd: rows of v^H */
+    LINALG_EXTRA,     /* orgqr: number of tau; gesdd: columns of u; gehrd: first row */
+    LINALG_EXTRA2,    /* gesdd: rows of v^H; gehrd: last row */
     LINALG_NUMBERS,   /* how many */
     LINALG_LOWER = 1, /* the lower triangle is read */
     LINALG_LEFT = 2,  /* op(a) x = b, else x op(a) = b */
@@ -104,6 +104,15 @@ hlocc_rt_routine hlocc_rt_solve;
 hlocc_rt_routine hlocc_rt_getrf;
 /* QR by reflections: arrays: vectors and R, tau, operand. */
 hlocc_rt_routine hlocc_rt_geqrf;
+/* The same with column exchanges: arrays: vectors and R, order s32 (from 1), tau, operand, order
+ * wished s32 (not 0: to the front). */
+hlocc_rt_routine hlocc_rt_geqp3;
+/* Hessenberg form of rows and columns LINALG_EXTRA .. LINALG_EXTRA2 (from 1): arrays: vectors and
+ * H, tau, info s32, operand. */
+hlocc_rt_routine hlocc_rt_gehrd;
+/* Tridiagonal systems: arrays: what is left of the diagonals below, on and above, x, info s32 (the
+ * number of a zero pivot, or 0), the diagonals, b. Row i has the i-th of each diagonal. */
+hlocc_rt_routine hlocc_rt_gtsv;
 /* Q's first columns: arrays: Q, vectors, tau. */
 hlocc_rt_routine hlocc_rt_orgqr;
 /* Hermitian eigenproblem: arrays: vectors as columns, values ascending (real), info s32, operand.
@@ -116,6 +125,9 @@ int64_t hlocc_rt_cholesky_scratch(const int64_t *config);
 int64_t hlocc_rt_solve_scratch(const int64_t *config);
 int64_t hlocc_rt_getrf_scratch(const int64_t *config);
 int64_t hlocc_rt_geqrf_scratch(const int64_t *config);
+int64_t hlocc_rt_geqp3_scratch(const int64_t *config);
+int64_t hlocc_rt_gehrd_scratch(const int64_t *config);
+int64_t hlocc_rt_gtsv_scratch(const int64_t *config);
 int64_t hlocc_rt_orgqr_scratch(const int64_t *config);
 int64_t hlocc_rt_syevd_scratch(const int64_t *config);
 int64_t hlocc_rt_gesdd_scratch(const int64_t *config);

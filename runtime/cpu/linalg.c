@@ -106,6 +106,20 @@ int64_t hlocc_rt_geqrf_scratch(const int64_t *config) {
     return bytes_of(config, rows * columns + smaller(rows, columns) + columns, 0);
 }
 
+int64_t hlocc_rt_geqp3_scratch(const int64_t *config) {
+    return hlocc_rt_geqrf_scratch(config);
+}
+
+int64_t hlocc_rt_gehrd_scratch(const int64_t *config) {
+    SIDES(config);
+    return bytes_of(config, rows * columns + 3 * columns, 0);
+}
+
+int64_t hlocc_rt_gtsv_scratch(const int64_t *config) {
+    SIDES(config);
+    return bytes_of(config, rows * columns + 3 * rows, 0);
+}
+
 int64_t hlocc_rt_orgqr_scratch(const int64_t *config) {
     SIDES(config);
     return bytes_of(config, rows * columns + config[LINALG_EXTRA] + columns, 0);
@@ -148,6 +162,9 @@ LINALG_KERNEL(cholesky)
 LINALG_KERNEL(solve)
 LINALG_KERNEL(getrf)
 LINALG_KERNEL(geqrf)
+LINALG_KERNEL(geqp3)
+LINALG_KERNEL(gehrd)
+LINALG_KERNEL(gtsv)
 LINALG_KERNEL(orgqr)
 LINALG_KERNEL(syevd)
 LINALG_KERNEL(gesdd)

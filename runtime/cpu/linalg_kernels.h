@@ -69,6 +69,40 @@ static void FN(run_geqrf)(const struct matrix *m, void *const *arrays, NUM *a, i
     FN(store)(m, arrays[1], unit * least, tau, least);
 }
 
+static void FN(run_geqp3)(const struct matrix *m, void *const *arrays, NUM *a, int64_t unit) {
+    int64_t count = m->rows * m->columns, least = m->rows < m->columns ? m->rows : m->columns;
+    NUM *tau = a + count;
+    int32_t *order = (int32_t *)arrays[1] + unit * m->columns;
+    FN(load)(m, a, arrays[3], unit * count, count);
+    memmove(order, (int32_t *)arrays[4] + unit * m->columns, (size_t)m->columns * sizeof *order);
+    FN(pivoted_qr)(a, m->rows, m->columns, order, tau, tau + least);
+    FN(store)(m, arrays[0], unit * count, a, count);
+    FN(store)(m, arrays[2], unit * least, tau, least);
+}
+
+static void FN(run_gehrd)(const struct matrix *m, void *const *arrays, NUM *a, int64_t unit) {
+    int64_t n = m->columns, count = n * n;
+    NUM *tau = a + count, *v = tau + n, *sums = v + n;
+    FN(load)(m, a, arrays[3], unit * count, count);
+    FN(hessenberg)(a, n, m->extra - 1, m->extra2, tau, v, sums);
+    FN(store)(m, arrays[0], unit * count, a, count);
+    if (n > 1) FN(store)(m, arrays[1], unit * (n - 1), tau, n - 1);
+    ((int32_t *)arrays[2])[unit] = 0;
+}
+
+static void FN(run_gtsv)(const struct matrix *m, void *const *arrays, NUM *b, int64_t unit) {
+    int64_t n = m->rows, count = n * m->columns;
+    NUM *diagonals = b + count;
+    FN(load)(m, b, arrays[8], unit * count, count);
+    for (int k = 0; k < 3; k++)
+        FN(load)(m, diagonals + k * n, arrays[5 + k], unit * n, n);
+    ((int32_t *)arrays[4])[unit] =
+        (int32_t)FN(tridiagonal)(diagonals, diagonals + n, diagonals + 2 * n, b, n, m->columns);
+    FN(store)(m, arrays[3], unit * count, b, count);
+    for (int k = 0; k < 3; k++)
+        FN(store)(m, arrays[k], unit * n, diagonals + k * n, n);
+}
+
 static void FN(run_orgqr)(const struct matrix *m, void *const *arrays, NUM *a, int64_t unit) {
     int64_t count = m->rows * m->columns;
     NUM *tau = a + count;

@@ -187,6 +187,108 @@ static void test_lu_and_qr(void **state) {
             }
 }
 
+/* a[:, order] = q r, and the diagonal of r shrinks; column `front` comes first. */
+static void pivoted_case(int64_t type, int64_t rows, int64_t columns) {
+    struct array a, r = {type, {0}}, tau = {type, {0}}, q = {type, {0}};
+    int32_t wish[N] = {0}, order[N];
+    fill(&a, type, rows * columns, (unsigned)(rows * 16 + columns));
+    int64_t config[LINALG_NUMBERS] = {type, rows, columns}, front = columns / 2;
+    wish[front] = 1;
+    RUN(geqp3, config, r.memory, order, tau.memory, a.memory, wish);
+    assert_int_equal(order[0], front + 1);
+    for (int64_t k = 2; k < rows && k < columns; k++)
+        assert_true(cabs(get(&r, k * columns + k)) <=
+                    cabs(get(&r, (k - 1) * columns + k - 1)) * (1 + 1e-6));
+    if (rows < columns) return;
+    config[LINALG_EXTRA] = columns;
+    RUN(orgqr, config, q.memory, r.memory, tau.memory);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++) {
+            cplx sum = 0;
+            for (int64_t k = 0; k <= j; k++)
+                sum += get(&q, i * columns + k) * get(&r, k * columns + j);
+            near(sum, get(&a, i * columns + order[j] - 1), type);
+        }
+}
+
+/* a q = q h */
+static void hessenberg_case(int64_t type, int64_t n, int64_t low, int64_t high) {
+    struct array a, h = {type, {0}}, tau = {type, {0}};
+    int32_t info = -1;
+    cplx q[MAX], v[N];
+    fill(&a, type, n * n, (unsigned)n);
+    for (int64_t i = 0; i < n; i++) /* outside of the range it is triangular already */
+        for (int64_t j = 0; j < i; j++)
+            if (j < low - 1 || i >= high) number_set(type, a.memory, i * n + j, 0);
+    int64_t config[LINALG_NUMBERS] = {type, n, n, 0, low, high};
+    RUN(gehrd, config, h.memory, tau.memory, &info, a.memory);
+    assert_int_equal(info, 0);
+    for (int64_t i = 0; i < n * n; i++)
+        q[i] = i % (n + 1) == 0;
+    for (int64_t k = low - 1; k + 1 < high; k++) {
+        for (int64_t i = 0; i < n; i++)
+            v[i] = i == k + 1 ? 1 : i > k + 1 && i < high ? get(&h, i * n + k) : 0;
+        for (int64_t i = 0; i < n; i++) {
+            cplx sum = 0;
+            for (int64_t j = 0; j < n; j++)
+                sum += q[i * n + j] * v[j];
+            for (int64_t j = 0; j < n; j++)
+                q[i * n + j] -= sum * get(&tau, k) * conj(v[j]);
+        }
+    }
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < n; j++) {
+            cplx left = 0, right = 0;
+            for (int64_t k = 0; k < n; k++) {
+                left += get(&a, i * n + k) * q[k * n + j];
+                if (k <= j + 1) right += q[i * n + k] * get(&h, k * n + j);
+            }
+            near(left, right, type);
+        }
+}
+
+static void tridiagonal_case(int64_t type, int64_t n, double weight) {
+    struct array low, mid, high, b, x = {type, {0}},
+                                    left[3] = {{type, {0}}, {type, {0}}, {type, {0}}};
+    int32_t info = -1;
+    fill(&low, type, n, 1);
+    fill(&mid, type, n, 2);
+    fill(&high, type, n, 3);
+    fill(&b, type, 2 * n, 4);
+    for (int64_t i = 0; i < n; i++)
+        number_set(type, mid.memory, i, weight * get(&mid, i));
+    int64_t config[LINALG_NUMBERS] = {type, n, 2};
+    RUN(gtsv, config, left[0].memory, left[1].memory, left[2].memory, x.memory, &info, low.memory,
+        mid.memory, high.memory, b.memory);
+    assert_int_equal(info, 0);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < 2; j++) {
+            cplx sum = get(&mid, i) * get(&x, 2 * i + j);
+            if (i > 0) sum += get(&low, i) * get(&x, 2 * (i - 1) + j);
+            if (i + 1 < n) sum += get(&high, i) * get(&x, 2 * (i + 1) + j);
+            assert_true(cabs(sum - get(&b, 2 * i + j)) < 100 * tolerance(type));
+        }
+}
+
+static void test_other_forms(void **state) {
+    (void)state;
+    for (int64_t n = 1; n <= N; n++)
+        for (int t = 0; t < 4; t++) {
+            pivoted_case(types[t], N, n);
+            pivoted_case(types[t], n, N);
+            hessenberg_case(types[t], n, 1, n);
+            if (n > 3) hessenberg_case(types[t], n, 2, n - 1);
+            tridiagonal_case(types[t], n, 10);
+            tridiagonal_case(types[t], n, 0.5); /* with exchanges */
+        }
+    double zero[3] = {0}, x[3];
+    int32_t info;
+    int64_t config[LINALG_NUMBERS] = {RT_F64, 3, 1};
+    RUN(gtsv, config, (double[3]){0}, (double[3]){0}, (double[3]){0}, x, &info, zero, zero, zero,
+        zero);
+    assert_int_equal(info, 1);
+}
+
 static void test_singular_lu(void **state) {
     double a[4] = {0, 0, 0, 0}, f[4];
     int32_t exchanges[2], info;
@@ -292,10 +394,10 @@ static void test_nan(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cholesky),  cmocka_unit_test(test_solve),
-        cmocka_unit_test(test_lu_and_qr), cmocka_unit_test(test_singular_lu),
-        cmocka_unit_test(test_eigen),     cmocka_unit_test(test_svd),
-        cmocka_unit_test(test_nan),
+        cmocka_unit_test(test_cholesky),    cmocka_unit_test(test_solve),
+        cmocka_unit_test(test_lu_and_qr),   cmocka_unit_test(test_other_forms),
+        cmocka_unit_test(test_singular_lu), cmocka_unit_test(test_eigen),
+        cmocka_unit_test(test_svd),         cmocka_unit_test(test_nan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,6 +64,14 @@ static void FN(solve)(const NUM *a, NUM *b, int64_t n, int64_t columns, bool low
 
 /* ---- LU ---- */
 
+static void FN(swap_columns)(NUM *a, int64_t rows, int64_t columns, int64_t p, int64_t q) {
+    for (int64_t i = 0; i < rows && p != q; i++) {
+        NUM keep = a[i * columns + p];
+        a[i * columns + p] = a[i * columns + q];
+        a[i * columns + q] = keep;
+    }
+}
+
 /* Partial pivoting by |re| + |im|, as LAPACK. Exchanges count from 1; returns the number of the
  * first zero pivot, or 0. */
 static int64_t FN(lu)(NUM *a, int64_t rows, int64_t columns, int32_t *exchanges) {
@@ -144,6 +152,110 @@ static void FN(form_q)(NUM *a, const NUM *tau, int64_t rows, int64_t columns, in
         for (int64_t i = 0; i < k; i++)
             a[i * columns + k] = 0;
     }
+}
+
+/* QR with column exchanges: order[j], from 1, is the column that comes to place j; columns that it
+ * names as 0 at first are free, others go to the front. The longest rest is next. */
+static void FN(pivoted_qr)(NUM *a, int64_t rows, int64_t columns, int32_t *order, NUM *tau,
+                           NUM *sums) {
+    int64_t fixed = 0, least = rows < columns ? rows : columns;
+    for (int64_t j = 0; j < columns; j++) {
+        bool front = order[j] != 0;
+        order[j] = (int32_t)(j + 1);
+        if (!front) continue;
+        FN(swap_columns)(a, rows, columns, j, fixed);
+        order[j] = order[fixed];
+        order[fixed++] = (int32_t)(j + 1);
+    }
+    for (int64_t k = 0; k < least; k++) {
+        int64_t best = k;
+        double longest = -1;
+        for (int64_t j = k; j < columns && k >= fixed; j++) {
+            double length = FN(norm)(a + k * columns + j, rows - k, columns);
+            if (length > longest) {
+                longest = length;
+                best = j;
+            }
+        }
+        FN(swap_columns)(a, rows, columns, k, best);
+        int32_t keep = order[k];
+        order[k] = order[best];
+        order[best] = keep;
+        tau[k] = FN(reflection)(a + k * columns + k, rows - k, columns);
+        FN(reflect)(a, a, k, rows, columns, k + 1, columns, CONJ(tau[k]), sums);
+    }
+}
+
+/* ---- Hessenberg form ---- */
+
+/* Rows and columns low .. high - 1 of the matrix (from 0) to upper Hessenberg form, H = Q^H a Q;
+ * vectors of the reflections stay below. v and sums: n each. */
+static void FN(hessenberg)(NUM *a, int64_t n, int64_t low, int64_t high, NUM *tau, NUM *v,
+                           NUM *sums) {
+    for (int64_t k = 0; k + 1 < n; k++)
+        tau[k] = 0;
+    for (int64_t k = low; k + 1 < high; k++) {
+        int64_t first = k + 1, m = high - first, width = n - first;
+        tau[k] = FN(reflection)(a + first * n + k, m, n);
+        v[0] = 1;
+        for (int64_t i = 1; i < m; i++)
+            v[i] = a[(first + i) * n + k];
+        for (int64_t i = 0; i < high; i++) { /* a (1 - tau v v^H) */
+            NUM sum = 0;
+            for (int64_t j = 0; j < m; j++)
+                sum += MUL(a[i * n + first + j], v[j]);
+            sum = MUL(sum, tau[k]);
+            for (int64_t j = 0; j < m; j++)
+                a[i * n + first + j] -= MUL(sum, CONJ(v[j]));
+        }
+        for (int64_t j = 0; j < width; j++) /* (1 - conj(tau) v v^H) a */
+            sums[j] = 0;
+        for (int64_t i = 0; i < m; i++)
+            FN(subtract)(sums, a + (first + i) * n + first, -CONJ(v[i]), width);
+        for (int64_t i = 0; i < m; i++)
+            FN(subtract)(a + (first + i) * n + first, sums, MUL(v[i], CONJ(tau[k])), width);
+    }
+}
+
+/* ---- tridiagonal systems ---- */
+
+/* Solves for `columns` right sides in b by elimination with row exchanges. low[i], mid[i], high[i]
+ * are row i's entries left of, on and right of the diagonal; they become the elimination's. Returns
+ * the number of a zero pivot, or 0. */
+static int64_t FN(tridiagonal)(NUM *low, NUM *mid, NUM *high, NUM *b, int64_t n, int64_t columns) {
+    for (int64_t i = 0; i + 1 < n; i++) {
+        NUM below = low[i + 1], *row = b + i * columns, *next = row + columns;
+        low[i + 1] = 0;
+        if (ABS1(mid[i]) >= ABS1(below)) {
+            if (mid[i] == 0) return i + 1;
+            NUM factor = below / mid[i];
+            mid[i + 1] -= MUL(factor, high[i]);
+            FN(subtract)(next, row, factor, columns);
+            continue;
+        }
+        NUM factor = mid[i] / below, right = mid[i + 1];
+        mid[i] = below;
+        mid[i + 1] = high[i] - MUL(factor, right);
+        if (i + 2 < n) {
+            low[i + 1] = high[i + 1]; /* two to the right, kept here */
+            high[i + 1] = -MUL(factor, high[i + 1]);
+        }
+        high[i] = right;
+        for (int64_t j = 0; j < columns; j++) {
+            NUM keep = row[j];
+            row[j] = next[j];
+            next[j] = keep - MUL(factor, next[j]);
+        }
+    }
+    if (n > 0 && mid[n - 1] == 0) return n;
+    for (int64_t i = n - 1; i >= 0; i--) {
+        NUM *row = b + i * columns;
+        if (i + 1 < n) FN(subtract)(row, row + columns, high[i], columns);
+        if (i + 2 < n) FN(subtract)(row, row + 2 * columns, low[i + 1], columns);
+        for (int64_t j = 0; j < columns; j++)
+            row[j] /= mid[i];
+    }
+    return 0;
 }
 
 /* ---- Hermitian eigenproblem ---- */
