@@ -105,13 +105,25 @@ static bool read_constant(struct assembler *as) {
     struct tpu_program *p = as->program;
     struct tpu_constant c = {0};
     if (!read_u64(as, &c.address) || !read_u64(as, &c.size)) return false;
-    /* Two digits a byte have to follow. */
-    if (c.size > (size_t)(as->end - as->at) / 2)
+    if (c.size > ASM_MOST_GROWTH * (uint64_t)(as->end - as->at)) {
         return asm_error(as, "more bytes than the text has");
+    }
     c.data = arena_alloc(as->arena, c.size + 1);
     p->constant = grow(as, p->constant, p->constants, sizeof c);
     p->constant[p->constants++] = c;
     as->data_at = 0;
+    return true;
+}
+
+static bool read_zero(struct assembler *as) {
+    struct tpu_program *p = as->program;
+    int64_t count;
+    if (!p->constants) return asm_error(as, ".zero without .constant");
+    if (!asm_integer(as, 0, ASM_MOST_ZEROS, &count)) return false;
+    if (p->constant[p->constants - 1].size - as->data_at < (uint64_t)count) {
+        return asm_error(as, "more .data than the .constant has");
+    }
+    as->data_at += (uint64_t)count; /* the memory is zero already */
     return true;
 }
 
@@ -263,9 +275,9 @@ static bool read_directive(struct assembler *as, const char *word) {
     } directives[] = {
         {".chip", read_chip},     {".cores", read_cores},   {".hbm", read_hbm},
         {".vmem", read_vmem},     {".smem", read_smem},     {".constant", read_constant},
-        {".data", read_data},     {".param", read_param},   {".result", read_result},
-        {".buffer", read_buffer}, {".source", read_source}, {".line", read_line},
-        {".code", read_code},
+        {".data", read_data},     {".zero", read_zero},     {".param", read_param},
+        {".result", read_result}, {".buffer", read_buffer}, {".source", read_source},
+        {".line", read_line},     {".code", read_code},
     };
     for (size_t i = 0; i < sizeof directives / sizeof *directives; i++) {
         if (strcmp(directives[i].word, word) == 0) return directives[i].read(as);

@@ -3,15 +3,12 @@
  *   .chip {"name": "v2", ...}                 a built-in chip's name will do: .chip v2
  *   .cores 1    .hbm BYTES    .vmem BYTES     the plan
  *   .smem FIRST WORD ...                      SMEM at the start; words may be spread over lines
- *   .constant ADDRESS SIZE                    followed by .data HEX lines of SIZE bytes in all
- *   .param TYPE HOST_BYTES BITS PLANES SIGNED dims D,... order D,... tiles (D,...)... at ADDRESS
- *   .result ...                               the same
- *   .buffer "NAME" hbm|vmem|smem ADDRESS SIZE
- *   .source "NAME" "OP_NAME" "FILE" LINE
- *   .code                                     bundles follow
- *   .line SOURCE                              the following bundles come from that .source
- *   LABEL:
- *   { INSTRUCTION ; INSTRUCTION ; ... }       {} is an empty bundle
+ *   .constant ADDRESS SIZE                    followed by .data HEX and .zero COUNT lines; what
+ * they leave of SIZE is 0 .param TYPE HOST_BYTES BITS PLANES SIGNED dims D,... order D,... tiles
+ * (D,...)... at ADDRESS .result ...                               the same .buffer "NAME"
+ * hbm|vmem|smem ADDRESS SIZE .source "NAME" "OP_NAME" "FILE" LINE .code bundles follow .line SOURCE
+ * the following bundles come from that .source LABEL: { INSTRUCTION ; INSTRUCTION ; ... }       {}
+ * is an empty bundle
  *
  * An instruction is `SLOT: (PRED) MNEMONIC OPERANDS ?MASK`, with SLOT only needed where an s1 or v1
  * instruction stands without one before it, and PRED p1-p3 or !p1-!p3. Operands, each where the

@@ -4,6 +4,10 @@
 
 #include "backend/tpu/asm.h"
 
+/* Bytes that one .zero line stands for at most, so that a text cannot ask for much more memory than
+ * it is long itself. */
+enum { ASM_MOST_ZEROS = 1024, ASM_MOST_GROWTH = 128 };
+
 struct asm_label {
     const char *name;
     uint32_t bundle;

@@ -5,7 +5,8 @@
 static const char everything[] =
     ".chip v3\n.cores 1\n.hbm 0x10000\n.vmem 65536\n"
     ".smem 0 1 2 3\n.smem 3 0xffffffff -1 1.5\n"
-    ".constant 0x1000 5\n.data 0102030405\n.constant 8192 0\n"
+    ".constant 0x1000 5\n.data 0102030405\n.constant 8192 0\n.constant 9216 1200\n.zero "
+    "1000\n.data 07\n"
     ".param \"bf16\" 2 16 1 0 dims 20,200 order 1,0 tiles (8,128)(2,1) at 0x2000\n"
     ".param \"s64\" 8 32 2 1 dims order tiles at 0x8000\n"
     ".result \"f32\" 4 32 1 0 dims 300 order 0 tiles (256) at 0xa000\n"
@@ -138,7 +139,7 @@ static void refused(void **state) {
         {".chip {\"name\": \"x\"}", "the chip: field cores is missing", 1, 7},
         {".frob 1", "no directive of this name", 1, 6},
         {".smem 5 1", "SMEM words come in order: 0 is next", 1, 8},
-        {".constant 0 100\n", "more bytes than the text has", 1, 16},
+        {".constant 0 1000\n", "more bytes than the text has", 1, 17},
         {".chip v2\n.hbm 512\n.constant 0 2\n.data 010203\n", "more .data than the .constant has",
          4, 11},
         {".data 00", ".data without .constant", 1, 6},

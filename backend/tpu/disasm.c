@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/tpu/asm.h"
+#include "backend/tpu/asm_internal.h"
 
 /* ---- instructions ---- */
 
@@ -199,6 +199,25 @@ static void print_array(FILE *out, const char *what, const struct tpu_array *a) 
     fprintf(out, " at 0x%llx\n", (unsigned long long)a->address);
 }
 
+/* Zeros are many: a line of their own says how many. */
+static void print_data(const uint8_t *data, uint64_t size, FILE *out) {
+    for (uint64_t k = 0; k < size;) {
+        uint64_t zeros = 0, end = k;
+        while (zeros < ASM_MOST_ZEROS && k + zeros < size && !data[k + zeros])
+            zeros++;
+        if (zeros >= 32) {
+            fprintf(out, ".zero %llu\n", (unsigned long long)zeros);
+            k += zeros;
+            continue;
+        }
+        fputs(".data ", out);
+        while (end < size && end < k + 32)
+            fprintf(out, "%02x", data[end++]);
+        fputc('\n', out);
+        k = end;
+    }
+}
+
 static void print_constants(const struct tpu_program *p, FILE *out) {
     for (uint32_t i = 0; i < p->smem_words; i += 8) {
         fprintf(out, ".smem %u", i);
@@ -210,11 +229,7 @@ static void print_constants(const struct tpu_program *p, FILE *out) {
         const struct tpu_constant *c = &p->constant[i];
         fprintf(out, ".constant 0x%llx %llu\n", (unsigned long long)c->address,
                 (unsigned long long)c->size);
-        for (uint64_t k = 0; k < c->size; k++) {
-            if (k % 32 == 0) fputs(".data ", out);
-            fprintf(out, "%02x", c->data[k]);
-            if (k % 32 == 31 || k + 1 == c->size) fputc('\n', out);
-        }
+        print_data(c->data, c->size, out);
     }
 }
 
