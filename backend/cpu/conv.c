@@ -93,7 +93,8 @@ static int64_t choose_band(const struct conv *v, const struct product_stage *s, 
         return clamp(clamp(256 / inner, 1, fits > 0 ? fits : 1), 1, s->count);
     }
     /* At least so many bands that threads can share them. */
-    int64_t bands = clamp(8 / clamp(v->batch * v->groups * v->batch_groups, 1, 8), 1, 8);
+    int64_t blocks = v->batch * v->groups * v->batch_groups * ((v->outputs + 95) / 96);
+    int64_t bands = clamp(8 / clamp(blocks, 1, 8), 1, 8);
     int64_t most = (s->count + bands - 1) / bands;
     int64_t band = clamp(fits, 1, most);
     bands = (s->count + band - 1) / band;
