@@ -195,6 +195,25 @@ static void traces(void **state) {
     free(text);
 }
 
+/* Two DMAs at once are on two tracks, a third one later is on the first again. */
+static void tracks_of_transfers(void **state) {
+    (void)state;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    run_timed(".chip v3\n.hbm 1048576\n.vmem 1048576\n"
+              ".smem 0 0x004 0 0 16384 1 0 0 1 0 0 1 0 0 0 0 0\n"
+              ".smem 16 0x004 65536 65536 16384 1 0 0 1 0 0 1 0 0 0 0 0\n"
+              "{ smov s1, 0 ; smov s2, 16 }\n{ dma s1 }\n{ dma s2 }\n{ wait f0, 2 }\n{ dma s1 }\n"
+              "{ wait f0, 1 }\n{ halt }\n",
+              out);
+    fclose(out);
+    assert_non_null(strstr(text, "\"name\": \"DMA 0\""));
+    assert_non_null(strstr(text, "\"name\": \"DMA 1\""));
+    assert_null(strstr(text, "\"name\": \"DMA 2\""));
+    free(text);
+}
+
 /* ---- more than one core ---- */
 
 /* Core 0 sends a word to core 1's VMEM and waits for its signal; core 1 waits for the word, adds 5
@@ -261,8 +280,8 @@ int main(void) {
         cmocka_unit_test(tiles_without_drain),    cmocka_unit_test(transfers),
         cmocka_unit_test(shared_bandwidth),       cmocka_unit_test(overlays),
         cmocka_unit_test(by_instruction),         cmocka_unit_test(traces),
-        cmocka_unit_test(two_cores_talk),         cmocka_unit_test(waiting_for_each_other),
-        cmocka_unit_test(more_than_this_machine),
+        cmocka_unit_test(tracks_of_transfers),    cmocka_unit_test(two_cores_talk),
+        cmocka_unit_test(waiting_for_each_other), cmocka_unit_test(more_than_this_machine),
     };
     return cmocka_run_group_tests(all, NULL, clear);
 }

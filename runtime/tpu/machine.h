@@ -125,6 +125,8 @@ struct tpu_flag {
     uint64_t started, waited; /* in all */
 };
 
+enum { TPU_TRACE_DMAS = 64 }; /* tracks for DMAs */
+
 struct tpu_trace;
 struct tpu_machine;
 
@@ -164,6 +166,7 @@ struct tpu_core {
     uint64_t span_start;
     uint64_t mxu_span_start[TPU_MAX_UNITS], mxu_span_end[TPU_MAX_UNITS];
     uint32_t mxu_span_source[TPU_MAX_UNITS];
+    uint64_t dma_span_end[TPU_TRACE_DMAS];
     const struct tpu_step *step; /* for messages */
 };
 

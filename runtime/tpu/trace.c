@@ -4,7 +4,8 @@
 
 #include "runtime/tpu/machine.h"
 
-enum track { TRACK_CORE = 1, TRACK_STALL, TRACK_DMA, TRACK_MXU }; /* one more a matrix unit */
+/* Spans of one track must not overlap: each DMA takes the first track that is free. */
+enum { TRACK_CORE = 1, TRACK_STALL, TRACK_MXU, TRACK_DMA = TRACK_MXU + TPU_MAX_UNITS };
 
 struct tpu_trace {
     FILE *out;
@@ -51,7 +52,6 @@ struct tpu_trace *tpu_trace_new(FILE *out, const struct tpu_machine *machine) {
                 c, machine->chip->name, c);
         name_track(trace, c, TRACK_CORE, "core", -1);
         name_track(trace, c, TRACK_STALL, "stalls", -1);
-        name_track(trace, c, TRACK_DMA, "DMA", -1);
         for (int u = 0; u < machine->chip->mxus; u++)
             name_track(trace, c, TRACK_MXU + u, "matrix unit", u);
     }
@@ -115,7 +115,14 @@ void tpu_trace_dma(struct tpu_core *core, const struct tpu_dma *dma, uint64_t do
     snprintf(name, sizeof name, "%s to %s", spaces[dma->from], spaces[dma->to]);
     snprintf(extra, sizeof extra, ", \"args\": {\"bytes\": %llu, \"flag\": %d}",
              (unsigned long long)(words * 4), dma->flag);
-    span(core, TRACK_DMA, name, core->now, done, extra);
+    int track = 0;
+    while (track + 1 < TPU_TRACE_DMAS && core->dma_span_end[track] > core->now)
+        track++;
+    if (!core->dma_span_end[track]) {
+        name_track(core->machine->trace, core->number, TRACK_DMA + track, "DMA", track);
+    }
+    core->dma_span_end[track] = done;
+    span(core, TRACK_DMA + track, name, core->now, done, extra);
 }
 
 void tpu_trace_stall(struct tpu_core *core, enum tpu_stall stall, uint64_t start, uint64_t end) {
