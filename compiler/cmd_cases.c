@@ -15,7 +15,7 @@ static const char usage[] =
     "usage: hlocc test PATH... [OPTIONS]\n"
     "Runs every case (a folder with module.hlo, in.K.npy, out.K.npy, case.json) at or below the\n"
     "paths and compares the results. Ends with \"N passed, N failed\".\n"
-    "  --target=cpu|interp      what runs them\n"
+    "  --target=cpu|tpu|interp  what runs them\n"
     "  -j N                     cases at once (1)\n"
     "  --filter=GLOB            only cases whose path or last part matches\n"
     "  --program=NAME           the program in each folder (module.hlo)\n"

@@ -20,7 +20,7 @@ static const char usage[] =
     "  --trace=FILE             what each unit of a TPU does when, for Perfetto\n"
     "  --partitions=N           on N devices at once, by the evaluator: collectives exchange "
     "values\n"
-    "  --target=cpu|interp      native code (default), or the evaluator\n"
+    "  --target=cpu|tpu|interp  native code (default), the TPU emulator, or the evaluator\n"
     "  --library=FILE.so        C functions for custom calls, by their targets' names\n"
     "  --threads=N  --mcpu=NAME  -O0..-O3  --seed=N\n"
     "  --matmul-precision=default|high|highest\n"

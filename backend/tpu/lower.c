@@ -98,12 +98,23 @@ static int64_t vmem_rows(const struct lower *lower) {
     return lower->options->chip.vmem_bytes / TPU_ROW_BYTES;
 }
 
+static void set_depths(struct job *job) {
+    const struct tpu_chip *chip = &job->lower->options->chip;
+    const int64_t fifos[] = {chip->eup_fifo, chip->xlu_fifo, chip->v2s_fifo};
+    int64_t depth = 8;
+    for (int i = 0; i < 3; i++)
+        if (fifos[i] < depth) depth = fifos[i];
+    job->k->mir->unit_depth = (int)depth;
+    if (chip->mxu_fifo < job->k->mir->mxu_depth) job->k->mir->mxu_depth = (int)chip->mxu_fifo;
+}
+
 void job_open(struct job *job, struct lower *lower, const struct hlo_instr *instr) {
     memset(job, 0, sizeof *job);
     job->lower = lower;
     job->instr = instr;
     job->arena = arena_new();
     job->k = kernel_new(job->arena);
+    set_depths(job);
     job->g = (struct values){.k = job->k, .arena = job->arena};
     job->g.f = (struct fetcher){.k = job->k,
                                 .guard_rows = VMEM_GUARD - TPU_SUBLANES,

@@ -4,6 +4,7 @@ struct mir *mir_new(struct arena *arena) {
     struct mir *mir = arena_alloc(arena, sizeof *mir);
     mir->arena = arena;
     mir->mxu_depth = 32;
+    mir->unit_depth = 4;
     mir->nregs = 1; /* 0 is no register */
     mir->classes = arena_grow(arena, NULL, &mir->reg_capacity, 64, sizeof *mir->classes);
     mir_block(mir);

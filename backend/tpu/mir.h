@@ -49,7 +49,8 @@ struct mir {
     struct mblock *blocks; /* in the order in which they lie in memory */
     int nblocks, block_capacity;
     int depth;
-    int mxu_depth; /* results that a block may have pushed and not popped, by matrix unit */
+    /* Results that a block may have pushed and not popped: of a matrix unit, of the other units. */
+    int mxu_depth, unit_depth;
     /* Where spilled registers go: rows of VMEM and words of SMEM, and how many there are. */
     int64_t spill_row, spill_word;
     int spill_rows, spill_words;

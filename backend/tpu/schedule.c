@@ -8,8 +8,6 @@
 
 /* Guesses of how long units take, for priorities only: pops wait. */
 enum { UNIT_LATENCY = 12 };
-/* Most results that one unit is left to hold between a push and its pop. */
-enum { FIFO_DEPTH = 4 };
 
 struct edge {
     int to, latency, next;
@@ -33,7 +31,7 @@ struct scheduler {
     int nedges, edge_capacity;
     struct mir_code *code;
     int start; /* bundle of the block's first */
-    int mxu_depth;
+    const struct mir *mir;
 };
 
 static void add_edge(struct scheduler *s, int from, int to, int latency) {
@@ -201,7 +199,7 @@ static void link_unit(struct scheduler *s, struct unit_state *units, int node) {
         add_edge(s, unit->last_push, node, 1);
         unit->last_push = node;
         /* Room for its results: older ones have left. */
-        int depth = which < TPU_MAX_UNITS ? s->mxu_depth : FIFO_DEPTH,
+        int depth = which < TPU_MAX_UNITS ? s->mir->mxu_depth : s->mir->unit_depth,
             gone = unit->npushes + results - depth;
         if (results > depth) gone = unit->npushes;
         if (gone > 0 && gone <= unit->npops) add_edge(s, unit->pops[gone - 1], node, 0);
@@ -564,8 +562,7 @@ static void place_branches(struct scheduler *s, struct packing *packing, int nbr
 }
 
 static void schedule_block(struct mir *mir, struct mblock *block, struct mir_code *code) {
-    struct scheduler s = {
-        .arena = arena_new(), .ops = block->ops, .code = code, .mxu_depth = mir->mxu_depth};
+    struct scheduler s = {.arena = arena_new(), .ops = block->ops, .code = code, .mir = mir};
     struct packing packing = {0};
     int nbranches = 0;
     block->address = s.start = code->count;
