@@ -1,4 +1,5 @@
 /* What this target cannot run, said of all instructions at once. */
+#include "backend/tpu/element.h"
 #include "backend/tpu/layout.h"
 #include "backend/tpu/memory.h"
 #include "backend/tpu/tpu.h"
@@ -23,6 +24,61 @@ static const char *unsupported_type(const struct shape *shape) {
     return why;
 }
 
+/* Operations that are neither elementwise nor in the transfers above, and that kernels are made of.
+ */
+static bool opcode_has_lowering(enum hlo_opcode opcode) {
+    switch (opcode) {
+    case OP_PARAMETER:
+    case OP_CONSTANT:
+    case OP_IOTA:
+    case OP_TUPLE:
+    case OP_GET_TUPLE_ELEMENT:
+    case OP_OPT_BARRIER:
+    case OP_DOMAIN:
+    case OP_ADD_DEPENDENCY:
+    case OP_AFTER_ALL:
+    case OP_PARTITION_ID:
+    case OP_REPLICA_ID:
+    case OP_COPY:
+    case OP_BITCAST:
+    case OP_BITCAST_CONVERT:
+    case OP_RESHAPE:
+    case OP_BROADCAST:
+    case OP_TRANSPOSE:
+    case OP_REVERSE:
+    case OP_CONCATENATE:
+    case OP_PAD:
+    case OP_SLICE:
+    case OP_DYNAMIC_SLICE:
+    case OP_DYNAMIC_UPDATE_SLICE:
+    case OP_GATHER:
+    case OP_SCATTER:
+    case OP_DOT:
+    case OP_CONVOLUTION:
+    case OP_REDUCE:
+    case OP_REDUCE_WINDOW:
+    case OP_SELECT_AND_SCATTER:
+    case OP_SORT:
+    case OP_FFT:
+    case OP_CHOLESKY:
+    case OP_TRIANGULAR_SOLVE:
+    case OP_RNG_BIT_GENERATOR:
+    case OP_MAP:
+    case OP_CALL:
+    case OP_FUSION:
+    case OP_WHILE:
+    case OP_CONDITIONAL: return true;
+    default: return false;
+    }
+}
+
+static const char *unsupported_operation(const struct hlo_instr *instr) {
+    bool elementwise = opcode_info(instr->opcode)->flags & OP_FLAG_ELEMENTWISE;
+    if (elementwise ? element_has_code(instr) : opcode_has_lowering(instr->opcode)) return NULL;
+    return elementwise ? "this operation is not supported on TPU for these types"
+                       : "this operation is not supported on TPU";
+}
+
 const char *tpu_unsupported(const struct hlo_instr *instr) {
     switch (instr->opcode) {
     case OP_INFEED:
@@ -36,7 +92,21 @@ const char *tpu_unsupported(const struct hlo_instr *instr) {
     }
     if (opcode_info(instr->opcode)->flags & OP_FLAG_COLLECTIVE)
         return "collectives are not supported on TPU: programs run on one core";
-    return unsupported_type(instr->shape);
+    const char *why = unsupported_type(instr->shape);
+    return why ? why : unsupported_operation(instr);
+}
+
+/* Indices are 32-bit numbers. */
+static bool counts_fit(struct hlo_module *module, struct diag *diag) {
+    int errors = diag->errors;
+    FOR_EACH_COMPUTATION(computation, module) {
+        FOR_EACH_INSTR(instr, computation) {
+            if (instr->shape->count > INT32_MAX)
+                diag_instr_error(diag, instr,
+                                 "arrays of 2^31 and more elements are not supported on TPU");
+        }
+    }
+    return diag->errors == errors;
 }
 
 static void report_unsupported(const struct hlo_module *module, bool written, struct diag *diag) {
@@ -57,7 +127,8 @@ bool tpu_check(struct hlo_module *module, const struct tpu_compile_options *opti
     if (diag->errors > errors) return false;
     struct arena *arena = arena_new();
     const struct tpu_memory *memory = tpu_memory_plan(arena, module, diag);
-    bool ok = memory && tpu_memory_fits(memory, &options->chip, module, diag);
+    bool ok =
+        memory && tpu_memory_fits(memory, &options->chip, module, diag) && counts_fit(module, diag);
     arena_free(arena);
     return ok;
 }
