@@ -381,12 +381,18 @@ static bool read_instr(struct reader *r) {
         as->at = start;
     }
     if (!read_pred(r)) return false;
+    asm_blanks(as);
+    start = as->at;
     word = asm_word(as);
     enum tpu_op op = word ? tpu_op_from_name(word, strlen(word)) : TPU_EMPTY;
+    const char *after = as->at;
+    as->at = start; /* errors point at the mnemonic */
     if (op == TPU_EMPTY) return asm_error(as, "an instruction expected");
     instr.op = (uint8_t)op;
     r->info = tpu_op_info(op);
-    if (!choose_slot(r, slot_name, r->info->slot) || !read_operands(r)) return false;
+    if (!choose_slot(r, slot_name, r->info->slot)) return false;
+    as->at = after;
+    if (!read_operands(r)) return false;
     r->bundle->slot[r->slot] = instr;
     return true;
 }
