@@ -80,6 +80,17 @@ def cases(build, target, program, paths, options=()):
     add(" ".join(["cases", target, *options, program]), passed, failed, skipped)
 
 
+def passes_in_turn(build, paths):
+    """Each pass left out of the CPU pipeline, each alone, and the pipeline twice, by the evaluator."""
+    hlocc = os.path.join(build, "hlocc")
+    _, text = run([hlocc, "passes"], 60)
+    names = [line.split()[0] for line in text.splitlines() if line.strip()]
+    options = [["--passes=cpu", "--disable-pass=" + name] for name in names]
+    options += [["--passes=" + name] for name in names] + [["--passes=cpu,cpu"]]
+    for option in options:
+        cases(build, "interp", "module.hlo", paths, option + ["--verify"])
+
+
 def optimized_paths():
     """Cases whose optimized.hlo can run: the text has all constants, and calls nothing of XLA's own."""
     paths = []
@@ -142,6 +153,7 @@ def main():
         tpu_round_trips(build)
         cases(build, "interp", "optimized.hlo", optimized_paths())
         cases(build, "cpu", "optimized.hlo", optimized_paths())
+        passes_in_turn(build, everything)
     print("{passed} passed, {failed} failed".format(**totals)
           + (", {} skipped".format(totals["skipped"]) if totals["skipped"] else ""))
     return 1 if totals["failed"] or not totals["passed"] else 0
