@@ -155,8 +155,7 @@ static void sizes(void **state) {
         for (int how = 0; how < 4; how++) {
             struct product_spec s =
                 plain(TYPE_F32, list[i][0], list[i][1], list[i][2], list[i][3], how & 1, how & 2);
-            check(&s, false);
-            check(&s, true);
+            check(&s, how == 1);
         }
 }
 

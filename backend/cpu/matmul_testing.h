@@ -105,8 +105,9 @@ static inline struct compiled_product testing_compile(const struct product_spec 
     char *why = NULL;
     if (LLVMVerifyModule(b.module, LLVMPrintMessageAction, &why)) abort();
     LLVMDisposeMessage(why);
+    static const char passes[] = "function(sroa,early-cse<memssa>,loop-mssa(licm),loop-vectorize)";
     LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-    testing_check(LLVMRunPasses(b.module, "default<O2>", machine, options));
+    testing_check(LLVMRunPasses(b.module, passes, machine, options));
     LLVMDisposePassBuilderOptions(options);
     LLVMMemoryBufferRef object;
     if (LLVMTargetMachineEmitToMemoryBuffer(machine, b.module, LLVMObjectFile, &why, &object))
