@@ -12,6 +12,7 @@ struct cpu_debug {
     LLVMMetadataRef base;     /* where the body being emitted is: inlined code is in there */
     LLVMMetadataRef *scopes;  /* by instruction id: the function that stands for it, or NULL */
     LLVMMetadataRef *callers; /* by number of a file location: the Python function, or NULL */
+    int64_t parent_base;      /* what a frame's parent is counted from */
 };
 
 /* ---- the unit ---- */
@@ -22,6 +23,14 @@ static void add_flag(struct cpu_gen *g, const char *key, unsigned value) {
                       LLVMValueAsMetadata(LLVMConstInt(i32, value, false)));
 }
 
+/* XLA writes a frame's parent counted from 2, and 1 for none; where some frame has parent 0, the
+ * text counts from 1. */
+static int64_t parent_base_of(const struct stack_tables *tables) {
+    for (int i = 0; tables && i < tables->nframes; i++)
+        if (tables->frames[i].parent == 0) return 0;
+    return 1;
+}
+
 void debug_start(struct cpu_gen *g, const char *file, const char *directory) {
     static const char producer[] = "hlocc";
     struct cpu_debug *debug = arena_alloc(g->arena, sizeof *debug);
@@ -30,6 +39,7 @@ void debug_start(struct cpu_gen *g, const char *file, const char *directory) {
     memset(debug, 0, sizeof *debug);
     debug->scopes = arena_array(g->arena, (size_t)g->hlo->next_id + 1, sizeof *debug->scopes);
     debug->callers = arena_array(g->arena, locations + 1, sizeof *debug->callers);
+    debug->parent_base = parent_base_of(tables);
     debug->builder = LLVMCreateDIBuilder(g->b.module);
     debug->file =
         LLVMDIBuilderCreateFile(debug->builder, file, strlen(file), directory, strlen(directory));
@@ -104,7 +114,7 @@ static LLVMMetadataRef inline_frames(struct cpu_gen *g, int64_t frame, LLVMMetad
     int64_t stack[MOST_FRAMES];
     int depth = 0;
     for (; frame >= 1 && frame <= tables->nframes && depth < MOST_FRAMES;
-         frame = tables->frames[frame - 1].parent)
+         frame = tables->frames[frame - 1].parent - g->debug->parent_base)
         stack[depth++] = tables->frames[frame - 1].location;
     while (depth-- > 0) {
         if (stack[depth] < 1 || stack[depth] > tables->nlocations) continue;
