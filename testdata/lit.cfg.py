@@ -15,6 +15,9 @@ if "sanitize" in os.path.basename(build):
     config.available_features.add("sanitize")  # what is linked outside lacks the sanitizers' runtime
 if shutil.which("pkg-config") and shutil.which("bash"):
     config.available_features.add("install")
+for arch in ("aarch64", "riscv64"):
+    if shutil.which("qemu-" + arch) and shutil.which(arch + "-linux-gnu-gcc"):
+        config.available_features.add("run-" + arch)
 config.substitutions.append(("%hlocc", os.path.join(build, "hlocc")))
 config.substitutions.append(("%not", "sh " + os.path.join(config.test_source_root, "tools/status.sh")))
 config.substitutions.append(("%check", "FileCheck-19 --dump-input=fail"))

@@ -224,7 +224,7 @@ static void transform(const struct plan *p, cplx *x, bool inverse) {
 static void transform_axis(cplx *box, int64_t count, const int64_t *lengths, int axes, int axis,
                            bool inverse, cplx *memory) {
     int64_t n = lengths[axis], inner = 1;
-    struct plan plan;
+    struct plan plan = {0};
     for (int i = axis + 1; i < axes; i++)
         inner *= lengths[i];
     if (n == 1) return;
