@@ -13,11 +13,22 @@ bool custom_call_is_annotation(const char *target) {
     return strncmp(target, "xla.sdy.", 8) == 0;
 }
 
-int custom_call_letter(const struct hlo_instr *instr, const char *key, int otherwise) {
+/* What stands behind "key =" in the configuration, or NULL. */
+static const char *value_of(const struct hlo_instr *instr, const char *key) {
     const char *text = instr_text(instr, ATTR_BACKEND_CONFIG);
     const char *at = text ? strstr(text, key) : NULL;
     at = at ? strchr(at, '=') : NULL;
-    return at ? atoi(at + 1) : otherwise;
+    return at ? at + 1 : NULL;
+}
+
+int custom_call_letter(const struct hlo_instr *instr, const char *key, int otherwise) {
+    const char *value = value_of(instr, key);
+    return value ? atoi(value) : otherwise;
+}
+
+bool custom_call_flag(const struct hlo_instr *instr, const char *key, bool otherwise) {
+    const char *value = value_of(instr, key);
+    return value ? strncmp(value + strspn(value, " "), "true", 4) == 0 : otherwise;
 }
 
 bool topk_is_largest(const struct hlo_instr *instr) {

@@ -584,6 +584,55 @@ static struct literal *trsm(struct eval *e, const struct hlo_instr *instr, struc
     return eval_solve(e, instr, ops, options);
 }
 
+/* Column j of c (rows x columns, or its adjoint: a row) becomes (1 - tau v v^H) of it. */
+static void reflect_line(double complex *line, int64_t stride, const double complex *vectors,
+                         int64_t rows, int64_t count, int64_t k, double complex tau) {
+    double complex sum = line[k * stride];
+
+    for (int64_t i = k + 1; i < rows; i++)
+        sum += conj(vectors[i * count + k]) * line[i * stride];
+    line[k * stride] -= tau * sum;
+    for (int64_t i = k + 1; i < rows; i++)
+        line[i * stride] -= tau * sum * vectors[i * count + k];
+}
+
+/* (vectors, tau, c) -> Q c, Q^H c, c Q or c Q^H; the latter two by the adjoints of c's rows. */
+static struct literal *ormqr(struct eval *e, const struct hlo_instr *instr, struct literal **ops) {
+    bool left = custom_call_flag(instr, "left", true);
+    bool adjoint = custom_call_flag(instr, "transpose", false) == left;
+    const struct shape *a = ops[0]->shape, *in = instr->operands[2]->shape;
+    int64_t columns = last_dim(in, 1), size = last_dim(in, 2) * columns, count = last_dim(a, 1);
+    int64_t rows = left ? last_dim(in, 2) : columns, matrices = size ? in->count / size : 0;
+    double complex *part[3] = {0};
+    struct literal *result = NULL;
+
+    if (!shape_same_dims(instr->shape, in) || last_dim(a, 2) != rows || count > rows ||
+        a->count != matrices * rows * count || ops[1]->shape->count != matrices * count)
+        return eval_error(e, instr, "operands and result do not fit together");
+    for (int k = 0; k < 3; k++)
+        part[k] = eval_load_complex(e, instr, ops[k]);
+    if (part[0] && part[1] && part[2] && eval_charge(e, instr, in->count * count))
+        result = eval_new(e, instr, instr->shape);
+    for (int64_t i = 0; i < in->count && !left && result; i++)
+        part[2][i] = conj(part[2][i]);
+    for (int64_t m = 0; result && m < matrices; m++)
+        for (int64_t line = 0; line < (rows ? size / rows : 0); line++)
+            for (int64_t s = 0; s < count; s++) {
+                int64_t k = adjoint ? s : count - 1 - s;
+                double complex tau = part[1][m * count + k];
+
+                reflect_line(part[2] + m * size + (left ? line : line * columns),
+                             left ? columns : 1, part[0] + m * rows * count, rows, count, k,
+                             adjoint ? conj(tau) : tau);
+            }
+    for (int64_t i = 0; i < in->count && !left && result; i++)
+        part[2][i] = conj(part[2][i]);
+    if (result) eval_store_complex(result, part[2]);
+    for (int k = 0; k < 3; k++)
+        free(part[k]);
+    return result;
+}
+
 /* One tridiagonal system, in place, by elimination with row exchanges: row i is (low[i], mid[i],
  * high[i]). Returns the number of a zero pivot, or 0. What comes to stand two places right of the
  * diagonal in row i is kept in low[i + 1]. */
@@ -660,7 +709,7 @@ struct literal *eval_lapack(struct eval *e, const struct hlo_instr *instr, const
     } routines[] = {{"potrf_ffi", potrf}, {"getrf_ffi", getrf}, {"geqrf_ffi", geqrf},
                     {"geqp3_ffi", geqp3}, {"gehrd_ffi", gehrd}, {"orgqr_ffi", orgqr},
                     {"ungqr_ffi", orgqr}, {"syevd_ffi", syevd}, {"heevd_ffi", syevd},
-                    {"gesdd_ffi", gesdd}};
+                    {"gesdd_ffi", gesdd}, {"gesvd_ffi", gesdd}};
     const char *name = strlen(target) > 8 ? target + 8 : "";
     struct literal *result = NULL;
     int64_t rows, columns;
@@ -668,6 +717,9 @@ struct literal *eval_lapack(struct eval *e, const struct hlo_instr *instr, const
 
     *known = true;
     if (strcmp(name, "trsm_ffi") == 0) return trsm(e, instr, ops);
+    if ((strcmp(name, "ormqr_ffi") == 0 || strcmp(name, "unmqr_ffi") == 0) &&
+        instr->noperands == 3 && shape_is_array(instr->shape))
+        return ormqr(e, instr, ops);
     if (strcmp(name, "gtsv_ffi") == 0 && instr->noperands > 0) return gtsv(e, instr, ops);
     for (size_t i = 0; i < sizeof routines / sizeof *routines; i++) {
         if (strcmp(name, routines[i].name)) continue;

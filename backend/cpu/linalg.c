@@ -229,6 +229,25 @@ static bool orgqr(const struct hlo_instr *instr, struct cpu_library_call *call) 
            tau->count == call->units * count;
 }
 
+/* (vectors, tau, c) -> c */
+static bool ormqr(const struct hlo_instr *instr, struct cpu_library_call *call) {
+    bool left = custom_call_flag(instr, "left", true);
+    bool adjoint = custom_call_flag(instr, "transpose", false);
+    int64_t flags = (left ? LINALG_LEFT : 0) | (adjoint ? LINALG_CONJUGATE : 0);
+    if (instr->noperands != 3 || !matrices(instr->operands[2]->shape, flags, call)) return false;
+    const struct shape *a = instr->operands[0]->shape, *tau = instr->operands[1]->shape;
+    const struct shape *c = instr->operands[2]->shape;
+    if (!shape_is_array(a) || !shape_is_array(tau) || a->type != c->type || tau->type != c->type ||
+        instr->shape->type != c->type || !shape_same_dims(instr->shape, c))
+        return false;
+    int64_t rows = call->config[left ? LINALG_ROWS : LINALG_COLUMNS], count = last_dim(a, 1);
+    call->config[LINALG_EXTRA] = count;
+    call->name = "hlocc_rt_ormqr";
+    call->scratch = hlocc_rt_ormqr_scratch(call->config);
+    return last_dim(a, 2) == rows && count <= rows && a->count == call->units * rows * count &&
+           tau->count == call->units * count;
+}
+
 static bool syevd(const struct hlo_instr *instr, struct cpu_library_call *call) {
     int64_t n = call->config[LINALG_COLUMNS];
     return call->config[LINALG_ROWS] == n && results_fit(instr, call, "ri", (int64_t[]){n, 1});
@@ -261,12 +280,15 @@ bool cpu_lapack_call(const struct hlo_instr *instr, struct cpu_library_call *cal
         {"ungqr_ffi", "hlocc_rt_orgqr", orgqr, hlocc_rt_orgqr_scratch},
         {"syevd_ffi", "hlocc_rt_syevd", syevd, hlocc_rt_syevd_scratch},
         {"heevd_ffi", "hlocc_rt_syevd", syevd, hlocc_rt_syevd_scratch},
+        {"gesvd_ffi", "hlocc_rt_gesdd", gesdd, hlocc_rt_gesdd_scratch},
         {"gesdd_ffi", "hlocc_rt_gesdd", gesdd, hlocc_rt_gesdd_scratch},
     };
     const char *target = instr_text(instr, ATTR_CUSTOM_CALL_TARGET);
     if (!target || strncmp(target, "lapack_", 7) || strlen(target) < 9) return false;
     if (strcmp(target + 8, "trsm_ffi") == 0) return trsm(instr, call);
     if (strcmp(target + 8, "gtsv_ffi") == 0) return gtsv(instr, call);
+    if (strcmp(target + 8, "ormqr_ffi") == 0 || strcmp(target + 8, "unmqr_ffi") == 0)
+        return ormqr(instr, call);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (strcmp(target + 8, rows[i].routine) || instr->noperands < 1) continue;
         bool lower = custom_call_letter(instr, "uplo", 'L') == 'L';

@@ -83,7 +83,7 @@ enum hlocc_rt_linalg_config {
     LINALG_ROWS,
     LINALG_COLUMNS,
     LINALG_FLAGS,     /* LINALG_* below */
-    LINALG_EXTRA,     /* orgqr: number of tau; gesdd: columns of u; gehrd: first row */
+    LINALG_EXTRA,     /* orgqr, ormqr: number of tau; gesdd: columns of u; gehrd: first row */
     LINALG_EXTRA2,    /* gesdd: rows of v^H; gehrd: last row */
     LINALG_NUMBERS,   /* how many */
     LINALG_LOWER = 1, /* the lower triangle is read */
@@ -115,6 +115,9 @@ hlocc_rt_routine hlocc_rt_gehrd;
 hlocc_rt_routine hlocc_rt_gtsv;
 /* Q's first columns: arrays: Q, vectors, tau. */
 hlocc_rt_routine hlocc_rt_orgqr;
+/* Q c, c Q (without LINALG_LEFT), or those of Q^H (LINALG_CONJUGATE): arrays: result, vectors, tau,
+ * c; rows and columns are those of c, LINALG_EXTRA says how many vectors. */
+hlocc_rt_routine hlocc_rt_ormqr;
 /* Hermitian eigenproblem: arrays: vectors as columns, values ascending (real), info s32, operand.
  */
 hlocc_rt_routine hlocc_rt_syevd;
@@ -129,6 +132,7 @@ int64_t hlocc_rt_geqp3_scratch(const int64_t *config);
 int64_t hlocc_rt_gehrd_scratch(const int64_t *config);
 int64_t hlocc_rt_gtsv_scratch(const int64_t *config);
 int64_t hlocc_rt_orgqr_scratch(const int64_t *config);
+int64_t hlocc_rt_ormqr_scratch(const int64_t *config);
 int64_t hlocc_rt_syevd_scratch(const int64_t *config);
 int64_t hlocc_rt_gesdd_scratch(const int64_t *config);
 

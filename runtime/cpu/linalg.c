@@ -125,6 +125,12 @@ int64_t hlocc_rt_orgqr_scratch(const int64_t *config) {
     return bytes_of(config, rows * columns + config[LINALG_EXTRA] + columns, 0);
 }
 
+int64_t hlocc_rt_ormqr_scratch(const int64_t *config) {
+    SIDES(config);
+    int64_t count = config[LINALG_EXTRA], side = larger(rows, columns);
+    return bytes_of(config, 2 * rows * columns + side * count + count + side, 0);
+}
+
 int64_t hlocc_rt_syevd_scratch(const int64_t *config) {
     SIDES(config);
     return bytes_of(config, 2 * rows * columns + 2 * columns, 3 * columns);
@@ -166,5 +172,6 @@ LINALG_KERNEL(geqp3)
 LINALG_KERNEL(gehrd)
 LINALG_KERNEL(gtsv)
 LINALG_KERNEL(orgqr)
+LINALG_KERNEL(ormqr)
 LINALG_KERNEL(syevd)
 LINALG_KERNEL(gesdd)

@@ -112,6 +112,23 @@ static void FN(run_orgqr)(const struct matrix *m, void *const *arrays, NUM *a, i
     FN(store)(m, arrays[0], unit * count, a, count);
 }
 
+/* c Q is (Q^H c^H)^H. */
+static void FN(run_ormqr)(const struct matrix *m, void *const *arrays, NUM *c, int64_t unit) {
+    bool left = m->flags & LINALG_LEFT, adjoint = m->flags & LINALG_CONJUGATE;
+    int64_t count = m->rows * m->columns, rows = left ? m->rows : m->columns;
+    int64_t columns = left ? m->columns : m->rows;
+    NUM *vectors = c + count, *tau = vectors + rows * m->extra, *sums = tau + m->extra;
+    NUM *spare = sums + columns;
+    FN(load)(m, vectors, arrays[1], unit * rows * m->extra, rows * m->extra);
+    FN(load)(m, tau, arrays[2], unit * m->extra, m->extra);
+    FN(load)(m, left ? c : spare, arrays[3], unit * count, count);
+    if (!left) FN(transpose)(c, spare, columns, rows, true);
+    FN(apply_q)(c, vectors, m->extra, tau, m->extra, rows, columns, left ? adjoint : !adjoint,
+                sums);
+    if (!left) FN(transpose)(spare, c, rows, columns, true);
+    FN(store)(m, arrays[0], unit * count, left ? c : spare, count);
+}
+
 static void FN(run_syevd)(const struct matrix *m, void *const *arrays, NUM *a, int64_t unit) {
     int64_t n = m->columns, count = n * n;
     NUM *q = a + count, *tau = q + count, *p = tau + n;
@@ -147,7 +164,7 @@ static int64_t FN(decompose)(struct FN(svd) * s) {
     /* a lies in q, rows of `width` numbers of which the first n count */
     for (int64_t k = 0; k < n; k++) {
         s->tau[k] = FN(reflection)(s->q + k * width + k, s->rows - k, width);
-        FN(reflect)(s->q, s->q, k, s->rows, width, k + 1, n, CONJ(s->tau[k]), s->sums);
+        FN(reflect)(s->q, s->q, width, k, s->rows, width, k + 1, n, CONJ(s->tau[k]), s->sums);
     }
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < n; j++) {

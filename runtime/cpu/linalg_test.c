@@ -211,6 +211,29 @@ static void pivoted_case(int64_t type, int64_t rows, int64_t columns) {
         }
 }
 
+/* Q from orgqr, and the same by ormqr on the unit matrix from either side. */
+static void apply_case(int64_t type, int64_t rows, int64_t columns) {
+    struct array a, r = {type, {0}}, tau = {type, {0}}, q = {type, {0}}, unit = {type, {0}};
+    struct array out = {type, {0}};
+    fill(&a, type, rows * columns, (unsigned)(rows * 16 + columns));
+    int64_t config[LINALG_NUMBERS] = {type, rows, columns, 0, columns};
+    RUN(geqrf, config, r.memory, tau.memory, a.memory);
+    RUN(orgqr, config, q.memory, r.memory, tau.memory);
+    for (int64_t i = 0; i < rows; i++)
+        number_set(type, unit.memory, i * rows + i, 1);
+    for (int64_t flags = 0; flags < 4; flags++) {
+        bool adjoint = flags & 2;
+        int64_t apply[LINALG_NUMBERS] = {
+            type, rows, rows, (flags & 1 ? LINALG_LEFT : 0) | (adjoint ? LINALG_CONJUGATE : 0),
+            columns};
+        RUN(ormqr, apply, out.memory, r.memory, tau.memory, unit.memory);
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t j = 0; j < columns; j++)
+                near(adjoint ? conj(get(&out, j * rows + i)) : get(&out, i * rows + j),
+                     get(&q, i * columns + j), type);
+    }
+}
+
 /* a q = q h */
 static void hessenberg_case(int64_t type, int64_t n, int64_t low, int64_t high) {
     struct array a, h = {type, {0}}, tau = {type, {0}};
@@ -278,6 +301,8 @@ static void test_other_forms(void **state) {
             pivoted_case(types[t], n, N);
             hessenberg_case(types[t], n, 1, n);
             if (n > 3) hessenberg_case(types[t], n, 2, n - 1);
+            apply_case(types[t], N, n);
+            apply_case(types[t], n, n);
             tridiagonal_case(types[t], n, 10);
             tridiagonal_case(types[t], n, 0.5); /* with exchanges */
         }

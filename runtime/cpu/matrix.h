@@ -115,25 +115,36 @@ static NUM FN(reflection)(NUM *x, int64_t count, int64_t stride) {
 }
 
 /* a[i, from..to) -= tau * v_i (v^H a) for rows first .. rows - 1, v in column `first` of `vectors`
- * below an implied 1; sums has room for the columns. */
-static void FN(reflect)(NUM *a, const NUM *vectors, int64_t first, int64_t rows, int64_t columns,
-                        int64_t from, int64_t to, NUM tau, NUM *sums) {
+ * below an implied 1. Rows of a are `columns` apart, those of the vectors `stride`; sums has room
+ * for the columns. */
+static void FN(reflect)(NUM *a, const NUM *vectors, int64_t stride, int64_t first, int64_t rows,
+                        int64_t columns, int64_t from, int64_t to, NUM tau, NUM *sums) {
     int64_t width = to - from;
     if (width <= 0) return;
     memcpy(sums, a + first * columns + from, (size_t)width * sizeof *sums);
     for (int64_t i = first + 1; i < rows; i++)
-        FN(subtract)(sums, a + i * columns + from, -CONJ(vectors[i * columns + first]), width);
+        FN(subtract)(sums, a + i * columns + from, -CONJ(vectors[i * stride + first]), width);
     for (int64_t j = 0; j < width; j++)
         sums[j] = MUL(tau, sums[j]);
     FN(subtract)(a + first * columns + from, sums, 1, width);
     for (int64_t i = first + 1; i < rows; i++)
-        FN(subtract)(a + i * columns + from, sums, vectors[i * columns + first], width);
+        FN(subtract)(a + i * columns + from, sums, vectors[i * stride + first], width);
+}
+
+/* c, rows x columns, becomes Q c, or Q^H c, for Q of the `count` reflections. */
+static void FN(apply_q)(NUM *c, const NUM *vectors, int64_t stride, const NUM *tau, int64_t count,
+                        int64_t rows, int64_t columns, bool adjoint, NUM *sums) {
+    for (int64_t s = 0; s < count; s++) {
+        int64_t k = adjoint ? s : count - 1 - s;
+        FN(reflect)(c, vectors, stride, k, rows, columns, 0, columns,
+                    adjoint ? CONJ(tau[k]) : tau[k], sums);
+    }
 }
 
 static void FN(qr)(NUM *a, int64_t rows, int64_t columns, NUM *tau, NUM *sums) {
     for (int64_t k = 0; k < rows && k < columns; k++) {
         tau[k] = FN(reflection)(a + k * columns + k, rows - k, columns);
-        FN(reflect)(a, a, k, rows, columns, k + 1, columns, CONJ(tau[k]), sums);
+        FN(reflect)(a, a, columns, k, rows, columns, k + 1, columns, CONJ(tau[k]), sums);
     }
 }
 
@@ -145,7 +156,7 @@ static void FN(form_q)(NUM *a, const NUM *tau, int64_t rows, int64_t columns, in
         for (int64_t j = count; j < columns; j++)
             a[i * columns + j] = i == j;
     for (int64_t k = count - 1; k >= 0; k--) {
-        FN(reflect)(a, a, k, rows, columns, k + 1, columns, tau[k], sums);
+        FN(reflect)(a, a, columns, k, rows, columns, k + 1, columns, tau[k], sums);
         for (int64_t i = k + 1; i < rows; i++)
             a[i * columns + k] = MUL(a[i * columns + k], -tau[k]);
         a[k * columns + k] = 1 - tau[k];
@@ -182,7 +193,7 @@ static void FN(pivoted_qr)(NUM *a, int64_t rows, int64_t columns, int32_t *order
         order[k] = order[best];
         order[best] = keep;
         tau[k] = FN(reflection)(a + k * columns + k, rows - k, columns);
-        FN(reflect)(a, a, k, rows, columns, k + 1, columns, CONJ(tau[k]), sums);
+        FN(reflect)(a, a, columns, k, rows, columns, k + 1, columns, CONJ(tau[k]), sums);
     }
 }
 
