@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backend/cpu/cpu.h"
+
 #ifndef HLOCC_VERSION
 #define HLOCC_VERSION "unknown"
 #endif
@@ -186,6 +188,18 @@ static int set_printed(const char **slot) {
     }
     *slot = optarg;
     return -1;
+}
+
+int common_machine(const struct common_options *common) {
+    const struct target_options *target = &common->target;
+    if (target->kind != TARGET_CPU || (!target->mcpu && !target->triple)) return -1;
+    struct cpu_options cpu = {.mcpu = target->mcpu, .triple = target->triple};
+    struct diag diag;
+    diag_init(&diag, "", NULL, 0);
+    int status = -1;
+    if (!cpu_check_machine(&cpu, &diag)) status = usage_error("%s", diag.messages[0].text);
+    diag_clear(&diag);
+    return status;
 }
 
 int common_option(struct common_options *common, int code, const char *usage) {

@@ -81,6 +81,9 @@ void common_init(struct common_options *common);
  * to leave with (usage errors have been reported). `usage` is what --help prints. */
 int common_option(struct common_options *common, int code, const char *usage);
 
+/* After the last option: -1, or EXIT_USAGE where --mcpu or --triple name no machine. */
+int common_machine(const struct common_options *common);
+
 /* Reports on standard error and returns EXIT_USAGE. */
 int usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A whole decimal number within bounds; false otherwise. */

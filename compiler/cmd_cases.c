@@ -196,6 +196,8 @@ int cmd_test(int argc, char **argv) {
         if (status >= 0) return status;
     }
     if (optind == argc) return usage_error("test: which cases?");
+    int machine = common_machine(&o.common);
+    if (machine >= 0) return machine;
     struct case_list list = {0};
     struct fault fault;
     bool ok = true;

@@ -220,7 +220,8 @@ int cmd_compile(int argc, char **argv) {
         if (status >= 0) return status;
     }
     if (optind + 1 != argc) return usage_error("compile takes one file");
-    int status = check_kind(&o);
+    int status = common_machine(&o.common);
+    if (status < 0) status = check_kind(&o);
     if (status >= 0) return status;
     bool to_stdout = o.output && strcmp(o.output, "-") == 0;
     if (to_stdout && (o.kind == EMIT_SHARED || o.kind == EMIT_EXE)) {

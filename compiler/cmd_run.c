@@ -315,6 +315,8 @@ int cmd_run(int argc, char **argv) {
         if (status >= 0) return status;
     }
     if (optind == argc) return usage_error("run: which file?");
+    int machine = common_machine(&o.common);
+    if (machine >= 0) return machine;
     if (o.common.target.partitions > 1) o.common.target.kind = TARGET_INTERP;
     const char *file = argv[optind];
     o.files = argv + optind + 1;

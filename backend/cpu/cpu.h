@@ -53,6 +53,9 @@ struct cpu_code {
 
 void cpu_code_free(struct cpu_code *code);
 
+/* Whether there is code for the options' triple and mcpu. False with an error in diag. */
+bool cpu_check_machine(const struct cpu_options *options, struct diag *diag);
+
 /* Compiles the module's entry to
  *     int SYMBOL(const void *const *inputs, void *const *outputs, void *workspace);
  * with SYMBOL_workspace_size and SYMBOL_max_threads beside it. Inputs and outputs are row-major,

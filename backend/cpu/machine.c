@@ -166,3 +166,10 @@ bool cpu_machine_new(const struct cpu_options *options, struct cpu_machine *mach
     LLVMDisposeMessage(host);
     return ok;
 }
+
+bool cpu_check_machine(const struct cpu_options *options, struct diag *diag) {
+    struct cpu_machine machine;
+    if (!cpu_machine_new(options, &machine, diag)) return false;
+    LLVMDisposeTargetMachine(machine.llvm);
+    return true;
+}
