@@ -5,11 +5,15 @@
 #include "compiler/cli.h"
 #include "compiler/npy.h"
 #include "compiler/partitions.h"
+#include "compiler/target_tpu.h"
+#include "compiler/tpu_file.h"
 #include "ir/print.h"
 
 static const char usage[] =
     "usage: hlocc run FILE [IN.npy ...] [OPTIONS]\n"
-    "Runs the program; one input a flat parameter. Results are printed as HLO literals.\n"
+    "Runs the program, HLO text or a .tpu file; one input a flat parameter. Results are printed "
+    "as\n"
+    "HLO literals.\n"
     "  --inputs=DIR             take DIR/in.K.npy\n"
     "  --random=SEED            draw inputs: floats in [-1,1), integers in [0,8)\n"
     "  --out=DIR                write DIR/out.K.npy instead of printing\n"
@@ -127,18 +131,20 @@ static struct literal *make_input(const struct run_options *o, int index,
     return literal;
 }
 
+static bool inputs_given(const struct run_options *o, int wanted) {
+    if (o->inputs || o->random || o->nfiles == wanted) return true;
+    fprintf(stderr,
+            "hlocc: error: the program takes %d input%s, %d given (--inputs=DIR reads them all, "
+            "--random=SEED draws them)\n",
+            wanted, wanted == 1 ? "" : "s", o->nfiles);
+    return false;
+}
+
 static struct literal **make_inputs(const struct run_options *o, struct program *program,
                                     int *count) {
     struct hlo_module *module = program->module;
     int wanted = module_flat_parameters(module);
-    if (!o->inputs && !o->random && o->nfiles != wanted) {
-        fprintf(
-            stderr,
-            "hlocc: error: the program takes %d input%s, %d given (--inputs=DIR reads them all, "
-            "--random=SEED draws them)\n",
-            wanted, wanted == 1 ? "" : "s", o->nfiles);
-        return NULL;
-    }
+    if (!inputs_given(o, wanted)) return NULL;
     struct literal **flat = calloc((size_t)wanted + 1, sizeof *flat);
     if (!flat) return NULL;
     bool ok = true;
@@ -305,6 +311,48 @@ static bool run_program(const struct run_options *o, struct program *program) {
     return ok;
 }
 
+/* ---- programs that are compiled already ---- */
+
+static bool run_opened(const struct run_options *o, struct tpu_file *tpu, const char *path) {
+    struct literal **flat = calloc((size_t)tpu->params + 1, sizeof *flat), *result = NULL;
+    struct run_times times = {.runs = calloc((size_t)o->repeat, sizeof(double))};
+    struct fault fault;
+    bool ok = flat && times.runs && inputs_given(o, tpu->params);
+    for (int i = 0; i < tpu->params && ok; i++)
+        ok = (flat[i] = make_input(o, i, tpu->param[i])) != NULL;
+    for (int i = 0; i < o->repeat && ok; i++) {
+        literal_unref(result);
+        double start = clock_seconds();
+        result = tpu_file_run(tpu, flat, o->common.target.trace, &fault);
+        times.runs[i] = clock_seconds() - start;
+        ok = result != NULL;
+        if (!ok) fprintf(stderr, "%s: error: %s\n", path, fault.text);
+    }
+    if (ok) qsort(times.runs, (size_t)o->repeat, sizeof *times.runs, by_value);
+    if (ok) report_times(o, &times);
+    if (ok && o->stats) {
+        tpu_print_stats(tpu_executable_program(tpu->executable), &tpu->stats, stderr);
+    }
+    if (ok && o->out) ok = write_results(o->out, result);
+    if (ok && !o->out && !o->json) print_results(result);
+    literal_unref(result);
+    if (flat) literals_free(flat, tpu->params);
+    free(times.runs);
+    return ok;
+}
+
+static bool run_tpu_file(const struct run_options *o, const char *path) {
+    struct tpu_file tpu;
+    struct fault fault;
+    if (!tpu_file_open(&tpu, path, &fault)) {
+        fprintf(stderr, "%s: error: %s\n", path, fault.text);
+        return false;
+    }
+    bool ok = run_opened(o, &tpu, path);
+    tpu_file_close(&tpu);
+    return ok;
+}
+
 int cmd_run(int argc, char **argv) {
     struct run_options o = {.repeat = 1};
     common_init(&o.common);
@@ -323,6 +371,11 @@ int cmd_run(int argc, char **argv) {
     o.nfiles = argc - optind - 1;
     if ((o.inputs != NULL) + o.random + (o.nfiles > 0) > 1) {
         return usage_error("run takes input files, --inputs or --random: one of them");
+    }
+    if (tpu_file_is(file)) {
+        if (o.record) return usage_error("--record needs a program as HLO text");
+        o.common.target.kind = TARGET_TPU;
+        return run_tpu_file(&o, file) ? EXIT_DONE : EXIT_INPUT;
     }
     struct program program;
     bool ok = program_load(&program, file) && program_fill_elided(&program, o.common.elided) &&

@@ -68,22 +68,22 @@ static int gather_arrays(const struct literal *literal, void **to) {
     return n;
 }
 
-static int execute(struct tpu_session *session, void *const *inputs, void *const *outputs,
-                   struct tpu_error *error) {
+int tpu_execute_traced(const struct tpu_executable *executable, const void *const *inputs,
+                       void *const *outputs, const char *path, struct tpu_stats *stats,
+                       struct tpu_error *error) {
     struct tpu_run_options options = {0};
     struct output trace;
     struct fault fault;
-    if (session->trace && !output_open(&trace, session->trace, &fault)) {
-        snprintf(error->text, sizeof error->text, "%.100s: %.300s", session->trace, fault.text);
+    if (path && !output_open(&trace, path, &fault)) {
+        snprintf(error->text, sizeof error->text, "%.100s: %.300s", path, fault.text);
         return -1;
     }
-    if (session->trace) options.trace = trace.stream;
-    tpu_stats_clear(&session->stats);
-    int status = tpu_execute(session->executable, (const void *const *)inputs, outputs, &options,
-                             &session->stats, error);
-    if (session->trace && status != 0) output_abandon(&trace);
-    if (session->trace && status == 0 && !output_commit(&trace, &fault)) {
-        snprintf(error->text, sizeof error->text, "%.100s: %.300s", session->trace, fault.text);
+    if (path) options.trace = trace.stream;
+    tpu_stats_clear(stats);
+    int status = tpu_execute(executable, inputs, outputs, &options, stats, error);
+    if (path && status != 0) output_abandon(&trace);
+    if (path && status == 0 && !output_commit(&trace, &fault)) {
+        snprintf(error->text, sizeof error->text, "%.100s: %.300s", path, fault.text);
         return -1;
     }
     return status;
@@ -104,7 +104,8 @@ struct literal *tpu_session_run(struct tpu_session *session, struct literal *con
         for (int i = 0; i < entry->nparameters; i++)
             at += gather_arrays(args[i], inputs + at);
         gather_arrays(result, outputs);
-        status = execute(session, inputs, outputs, &error);
+        status = tpu_execute_traced(session->executable, (const void *const *)inputs, outputs,
+                                    session->trace, &session->stats, &error);
     }
     free(inputs);
     free(outputs);
@@ -177,9 +178,7 @@ static void print_sources(FILE *out, const struct tpu_program *program, const st
     free(done);
 }
 
-void tpu_session_print_stats(const struct tpu_session *session, FILE *out) {
-    const struct tpu_program *program = tpu_executable_program(session->executable);
-    const struct tpu_stats *s = &session->stats;
+void tpu_print_stats(const struct tpu_program *program, const struct tpu_stats *s, FILE *out) {
     double padding = 0, all = 0;
     count_padding(program, &padding, &all);
     fprintf(out,
@@ -191,6 +190,10 @@ void tpu_session_print_stats(const struct tpu_session *session, FILE *out) {
     fprintf(out, "parameters and results: %.0f bytes in HBM, %.1f%% of them padding\n", all,
             all > 0 ? 100 * padding / all : 0);
     print_sources(out, program, s);
+}
+
+void tpu_session_print_stats(const struct tpu_session *session, FILE *out) {
+    tpu_print_stats(tpu_executable_program(session->executable), &session->stats, out);
 }
 
 /* ---- files ---- */

@@ -3,6 +3,7 @@
 #define COMPILER_TARGET_TPU_H
 
 #include "compiler/target.h"
+#include "runtime/tpu/tpu.h"
 
 /* Whether the module, which has been through target_optimise, can run and fits. False with all that
  * stands in the way in diag. */
@@ -25,5 +26,14 @@ void tpu_session_free(struct tpu_session *session); /* NULL is fine */
  * diag. */
 bool tpu_emit(struct hlo_module *module, const struct target_options *options, enum emit_kind kind,
               struct bytes *bytes, struct diag *diag);
+
+/* ---- programs by themselves ---- */
+
+/* tpu_execute with the trace's path instead of its stream (NULL: none); the file is written whole
+ * or not at all. */
+int tpu_execute_traced(const struct tpu_executable *executable, const void *const *inputs,
+                       void *const *outputs, const char *path, struct tpu_stats *stats,
+                       struct tpu_error *error);
+void tpu_print_stats(const struct tpu_program *program, const struct tpu_stats *stats, FILE *out);
 
 #endif
