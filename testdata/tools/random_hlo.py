@@ -103,7 +103,8 @@ def differ(node, want, got):
         size = max((abs(x) for x in a[i:i + step] if math.isfinite(x)), default=0.0)
         for x, y in zip(a[i:i + step], b[i:i + step]):
             if not close(x, y, allowed + unit * size, unit):
-                return "element %d: got %r, want %r (allowed %g, relative %g)" % (i // step, y, x, allowed, unit)
+                return "element %d: got %r, want %r (allowed %g, relative %g)" % (
+                    i // step, y, x, allowed, unit)
             if node.exact and x == 0 and y == 0 and math.copysign(1, x) != math.copysign(1, y):
                 return "element %d: got %r, want %r" % (i // step, y, x)
     return None
