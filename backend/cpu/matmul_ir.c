@@ -32,10 +32,6 @@ static LLVMValueRef latch(struct cpu_builder *b, struct ir_loop *loop) {
     return jump;
 }
 
-void ir_loop_end(struct cpu_builder *b, struct ir_loop *loop) {
-    latch(b, loop);
-}
-
 struct ir_carrying ir_carrying_begin(struct cpu_builder *b, LLVMValueRef start, LLVMValueRef limit,
                                      int64_t step, int count, LLVMValueRef *values) {
     struct ir_carrying c = {.before = LLVMGetInsertBlock(b->builder), .count = count};
@@ -51,7 +47,7 @@ struct ir_carrying ir_carrying_begin(struct cpu_builder *b, LLVMValueRef start, 
 
 void ir_carrying_end(struct cpu_builder *b, struct ir_carrying *c, LLVMValueRef *values) {
     LLVMBasicBlockRef last = LLVMGetInsertBlock(b->builder);
-    latch(b, &c->loop);
+    ir_loop_end(b, &c->loop);
     for (int i = 0; i < c->count; i++) {
         LLVMAddIncoming(c->phi[i], &values[i], &last, 1);
         LLVMValueRef end = LLVMBuildPhi(b->builder, LLVMTypeOf(values[i]), "");
@@ -90,6 +86,18 @@ static void mark_accesses(LLVMBasicBlockRef first, LLVMBasicBlockRef last, unsig
     }
 }
 
+static void name_loop(struct cpu_builder *b, LLVMValueRef jump, LLVMValueRef name) {
+    LLVMSetMetadata(jump, LLVMGetMDKindIDInContext(b->context, "llvm.loop", 9), name);
+}
+
+/* These loops hold vectors already, or calls, or are the few steps that are left over. */
+void ir_loop_end(struct cpu_builder *b, struct ir_loop *loop) {
+    LLVMMetadataRef parts[2];
+    LLVMValueRef one = LLVMConstInt(int_type(b, 32), 1, false);
+    parts[1] = hint(b, "llvm.loop.vectorize.width", one);
+    name_loop(b, latch(b, loop), LLVMMetadataAsValue(b->context, distinct_node(b, parts, 2)));
+}
+
 void ir_loop_end_parallel(struct cpu_builder *b, struct ir_loop *loop, int width) {
     LLVMMetadataRef parts[3];
     LLVMTypeRef i32 = int_type(b, 32);
@@ -102,8 +110,7 @@ void ir_loop_end_parallel(struct cpu_builder *b, struct ir_loop *loop, int width
     LLVMValueRef name = LLVMMetadataAsValue(b->context, distinct_node(b, parts, count));
     mark_accesses(loop->body, LLVMGetInsertBlock(b->builder),
                   LLVMGetMDKindIDInContext(b->context, "llvm.mem.parallel_loop_access", 29), name);
-    LLVMValueRef jump = latch(b, loop);
-    LLVMSetMetadata(jump, LLVMGetMDKindIDInContext(b->context, "llvm.loop", 9), name);
+    name_loop(b, latch(b, loop), name);
 }
 
 struct ir_if ir_if_begin(struct cpu_builder *b, LLVMValueRef condition, bool has_else) {

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "backend/cpu/matmul_kernel.h"
 #include "backend/cpu/matmul_testing.h"
 #include "ir/number.h"
 
@@ -206,12 +207,42 @@ static void several_dimensions(void **state) {
     check(&s, false);
 }
 
+/* What code for a processor shows of it, without its features being listed. */
+static void target_data(void **state) {
+    (void)state;
+#ifndef __x86_64__
+    skip();
+#endif
+    static const struct {
+        const char *cpu;
+        int bytes, registers;
+        bool fma;
+    } want[] = {{"x86-64", 16, 16, false},
+                {"x86-64-v2", 16, 16, false},
+                {"x86-64-v3", 32, 16, true},
+                {"x86-64-v4", 64, 32, true},
+                {"znver3", 32, 16, true}};
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        LLVMTargetMachineRef machine = testing_machine(want[i].cpu, "");
+        struct cpu_target target;
+        cpu_target_read(machine, false, &target);
+        LLVMDisposeTargetMachine(machine);
+        assert_int_equal(target.vector_bytes, want[i].bytes);
+        assert_int_equal(target.vector_registers, want[i].registers);
+        assert_true(target.fma == want[i].fma);
+        assert_true(target.l1 > 0 && target.l2 > target.l1);
+        struct matmul_tile tile = matmul_tile_choose(&target, TYPE_F32, 1000, 1000);
+        assert_int_equal(tile.lanes * 4, want[i].bytes);
+        assert_true(tile.rows * tile.vectors + tile.vectors + 1 <= want[i].registers);
+        assert_true(tile.rows * tile.vectors >= 8);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes),
-        cmocka_unit_test(blocks),
-        cmocka_unit_test(element_types),
-        cmocka_unit_test(several_dimensions),
+        cmocka_unit_test(sizes),         cmocka_unit_test(blocks),
+        cmocka_unit_test(element_types), cmocka_unit_test(several_dimensions),
+        cmocka_unit_test(target_data),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
