@@ -494,6 +494,25 @@ static struct tval bitcast(struct kernel *k, struct tval v, enum element_type fr
     return (struct tval){{bits_to_value(k, to, bits), 0}};
 }
 
+/* Away from zero where the random word is below the fraction, as a part of its range. */
+static struct tval stochastic(struct kernel *k, const struct hlo_instr *instr,
+                              const struct tval *v) {
+    enum element_type from = instr->operands[0]->shape->type, to = instr->shape->type;
+    enum element_type word = instr->operands[1]->shape->type;
+    struct tval none = {{0, 0}};
+    if (!element_type_is_float(from) || !element_type_is_integral(to) ||
+        !element_type_is_integral(word) || element_type_size(word) > 4)
+        return none;
+    treg x = v[0].v[0], size = f_abs(k, x), whole = k_unary(k, TPU_VTRUNC, size);
+    treg chance = f_const_bin(k, TPU_VMULF, k_binary(k, TPU_VSUBF, size, whole),
+                              (float)(UINT64_C(1) << type_bits(word)));
+    treg random = k_unary(k, TPU_VU2F, zero_extended(k, word, v[1].v[0]));
+    treg up = k_binary(k, TPU_VLTF, random, chance);
+    treg y = k_select(k, up, f_const_bin(k, TPU_VADDF, whole, 1), whole);
+    treg is_nan = k_binary(k, TPU_VNEF, x, x);
+    return from_float(k, k_select(k, is_nan, x, with_sign(k, y, x)), to);
+}
+
 /* ---- one operation ---- */
 
 static bool is_wide(enum element_type type) {
@@ -511,6 +530,7 @@ struct tval element_value(struct kernel *k, const struct hlo_instr *instr, const
         treg exponent = k_binary_i(k, TPU_VAND, v[0].v[0], 0x7f800000);
         return element_pred(k, k_binary_i(k, TPU_VNE, exponent, 0x7f800000));
     }
+    case OP_STOCHASTIC_CONVERT: return stochastic(k, instr, v);
     case OP_COMPLEX: return (struct tval){{v[0].v[0], v[1].v[0]}};
     default: break;
     }

@@ -77,14 +77,16 @@ static treg less_by_comparator(struct sorter *s, const struct elements *a,
     return element_mask(s->job.k, result[0]);
 }
 
-/* Padding comes last; equal elements in the order of their first places. */
+/* Padding comes last; equal elements in the order of their first places, or, where the comparator
+ * puts each before the other (it says <=), in the other order, as merging does. */
 static treg before(struct sorter *s, const struct elements *a, const struct elements *b) {
     struct kernel *k = s->job.k;
     treg place_a = a->v[s->n].v[0], place_b = b->v[s->n].v[0];
     treg less = less_by_comparator(s, a, b), greater = less_by_comparator(s, b, a);
     treg first = k_binary(k, TPU_VLTS, place_a, place_b);
-    treg by_place = m_and(k, m_not(k, greater), first);
-    treg result = m_or(k, less, by_place);
+    treg differ = k_binary(k, TPU_MXOR, less, greater);
+    treg by_place = k_binary(k, TPU_MANDN, k_binary(k, TPU_MXOR, first, less), differ);
+    treg result = m_or(k, m_and(k, less, differ), by_place);
     if (s->padded == s->size) return result;
     treg pad_a = k_binary_i(k, TPU_VGES, place_a, (int32_t)s->size);
     treg pad_b = k_binary_i(k, TPU_VGES, place_b, (int32_t)s->size);
