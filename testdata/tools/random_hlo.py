@@ -232,7 +232,7 @@ def main():
         for thread in threads:
             thread.join()
     print("%d passed, %d failed" % (run.passed, run.failed))
-    return 1 if run.failed else 0
+    return 1 if run.failed or run.passed < run.count else 0  # a worker may have died
 
 
 if __name__ == "__main__":

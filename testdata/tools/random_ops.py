@@ -25,10 +25,12 @@ class Graph:
     def pick(self, kinds=ALL, dims=None, exact=False, bounded=False, rank=(0, 4), most=300,
              below=64.0):
         """An existing node, or a new parameter, that fits."""
+        room = most * (40 if self.source.big and most >= 60 else 1)
+
         def fits(n):
             return (n.tuple_shape is None and n.kind in kinds and (dims is None or n.dims == dims)
                     and rank[0] <= len(n.dims) <= rank[1] and (n.exact or not exact)
-                    and not (n.relative and bounded) and count_of(n.dims) <= most * (40 if self.source.big and most >= 60 else 1)
+                    and not (n.relative and bounded) and count_of(n.dims) <= room
                     and (not bounded or n.kind in INTS or n.kind == "pred"
                          or (n.bound is not None and n.bound <= below)))
         fitting = [n for n in self.nodes if fits(n)]
