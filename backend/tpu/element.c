@@ -506,8 +506,9 @@ static struct tval stochastic(struct kernel *k, const struct hlo_instr *instr,
     treg x = v[0].v[0], size = f_abs(k, x), whole = k_unary(k, TPU_VTRUNC, size);
     treg chance = f_const_bin(k, TPU_VMULF, k_binary(k, TPU_VSUBF, size, whole),
                               (float)(UINT64_C(1) << type_bits(word)));
-    treg random = k_unary(k, TPU_VU2F, zero_extended(k, word, v[1].v[0]));
-    treg up = k_binary(k, TPU_VLTF, random, chance);
+    /* Whole numbers: below the fraction is below the next whole number. */
+    treg bound = k_unary(k, TPU_VF2U, k_unary(k, TPU_VCEIL, chance));
+    treg up = k_binary(k, TPU_VLTU, zero_extended(k, word, v[1].v[0]), bound);
     treg y = k_select(k, up, f_const_bin(k, TPU_VADDF, whole, 1), whole);
     treg is_nan = k_binary(k, TPU_VNEF, x, x);
     return from_float(k, k_select(k, is_nan, x, with_sign(k, y, x)), to);
