@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compiler/io.h"
+
 static bool add(struct function_set *set, struct cpu_function function) {
     for (int i = 0; i < set->count; i++)
         if (strcmp(set->list[i].name, function.name) == 0) return true;
@@ -42,7 +44,11 @@ bool functions_find(struct function_set *set, const struct hlo_module *module,
     bool enough = true;
     *set = (struct function_set){0};
     if (options->library) {
-        set->library = dlopen(options->library, RTLD_NOW | RTLD_LOCAL);
+        /* A name without a slash is a file here, not one of the system's libraries. */
+        char *path =
+            text_format("%s%s", strchr(options->library, '/') ? "" : "./", options->library);
+        set->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        free(path);
         if (!set->library) {
             diag_error(diag, (struct src_loc){0}, "no library of functions: %s", dlerror());
             return false;
