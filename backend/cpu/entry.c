@@ -9,13 +9,14 @@
 enum { ALIGNMENT = 64 };
 /* Work (operations, elements) that a second thread is worth, and that code in place is worth. */
 enum { SHARE_WORK = 1 << 16, INLINE_WORK = 8 };
+enum { MOST_OPTIMISED = 300 }; /* calls of kernels in an entry function that LLVM improves */
 
 struct entry {
     struct cpu_gen *g;
     const struct buffer_assignment *assignment;
     struct kernel_set kernels;
-    LLVMValueRef *inputs, *outputs; /* by flat number */
-    LLVMValueRef workspace, array;  /* array: pointers for the call at hand */
+    LLVMValueRef inputs, outputs;  /* arrays of pointers, by flat number */
+    LLVMValueRef workspace, array; /* array: pointers for the call at hand */
     int array_size;
     int64_t scratch; /* bytes, the most that a call needs */
     int64_t moved;   /* bytes that the calls read and write */
@@ -27,10 +28,18 @@ struct entry {
 
 /* ---- buffers ---- */
 
+/* Where it is needed: kept in registers, thousands of them would be in each other's way. */
+static LLVMValueRef load_pointer(struct entry *e, LLVMValueRef array, int index) {
+    LLVMTypeRef pointer = LLVMPointerTypeInContext(e->g->b.context, 0);
+    LLVMValueRef at = gen_i64(e->g, index);
+    at = LLVMBuildInBoundsGEP2(e->g->b.builder, pointer, array, &at, 1, "");
+    return LLVMBuildLoad2(e->g->b.builder, pointer, at, "");
+}
+
 static LLVMValueRef pointer_of(struct entry *e, const struct buffer *buffer) {
     switch (buffer->kind) {
-    case BUFFER_INPUT: return e->inputs[buffer->index];
-    case BUFFER_OUTPUT: return e->outputs[buffer->index];
+    case BUFFER_INPUT: return load_pointer(e, e->inputs, buffer->index);
+    case BUFFER_OUTPUT: return load_pointer(e, e->outputs, buffer->index);
     case BUFFER_ARENA: return gen_offset(e->g, e->workspace, buffer->offset);
     case BUFFER_CONSTANT: return gen_constant(e->g, buffer->instr, buffer->index);
     default: return LLVMConstNull(LLVMPointerTypeInContext(e->g->b.context, 0));
@@ -122,6 +131,11 @@ static bool has_elements(const struct hlo_instr *instr) {
     return (opcode_info(instr->opcode)->flags & OP_FLAG_SIDE_EFFECT) != 0;
 }
 
+/* No loop, and little code: cheaper in place than a call. */
+static bool is_one_element(const struct hlo_instr *instr) {
+    return instr->opcode != OP_FUSION && shape_is_array(instr->shape) && instr->shape->count == 1;
+}
+
 static void run_kernel(struct entry *e, const struct hlo_instr *instr) {
     const char *why;
     struct arena *arena = e->g->arena;
@@ -144,7 +158,7 @@ static void run_kernel(struct entry *e, const struct hlo_instr *instr) {
     for (int i = 0; i < call.nbuffers; i++)
         pointers[i] = pointer_of(e, buffers[i]);
     int64_t work = cpu_work_of(instr);
-    bool small = instr->opcode != OP_FUSION && work <= INLINE_WORK && !call.lowering->scratch;
+    bool small = is_one_element(instr) && work <= INLINE_WORK && !call.lowering->scratch;
     if (call.lowering->in_entry || small) {
         int64_t scratch = call.lowering->scratch ? call.lowering->scratch(instr) : 0;
         if (scratch > e->scratch) e->scratch = scratch;
@@ -229,20 +243,14 @@ static void return_if(struct entry *e, LLVMValueRef bad, int status) {
     LLVMPositionBuilderAtEnd(b, no);
 }
 
-/* The pointers of an array of them; *bad becomes true where one that is needed is NULL. */
-static LLVMValueRef *load_pointers(struct entry *e, LLVMValueRef array, int count,
-                                   const bool *needed, LLVMValueRef *bad) {
-    struct cpu_gen *g = e->g;
-    LLVMValueRef *out = arena_array(g->arena, (size_t)count + 1, sizeof *out);
-    LLVMTypeRef pointer = LLVMPointerTypeInContext(g->b.context, 0);
-    for (int i = 0; i < count; i++) {
-        LLVMValueRef at = gen_i64(g, i);
-        at = LLVMBuildInBoundsGEP2(g->b.builder, pointer, array, &at, 1, "");
-        out[i] = LLVMBuildLoad2(g->b.builder, pointer, at, "");
+/* bad, or that a pointer of the array which is needed is NULL. */
+static LLVMValueRef any_null(struct entry *e, LLVMValueRef array, int count, const bool *needed,
+                             LLVMValueRef bad) {
+    LLVMBuilderRef b = e->g->b.builder;
+    for (int i = 0; i < count; i++)
         if (needed[i])
-            *bad = LLVMBuildOr(g->b.builder, *bad, LLVMBuildIsNull(g->b.builder, out[i], ""), "");
-    }
-    return out;
+            bad = LLVMBuildOr(b, bad, LLVMBuildIsNull(b, load_pointer(e, array, i), ""), "");
+    return bad;
 }
 
 static int flat_leaves(struct cpu_gen *g, bool **needed) {
@@ -268,11 +276,13 @@ static void load_arguments(struct entry *e, LLVMValueRef function, const char *s
     if (result->nleaves)
         null = LLVMBuildOr(b, null, LLVMBuildIsNull(b, LLVMGetParam(function, 1), ""), "");
     return_if(e, null, HLOCC_STATUS_NULL);
-    e->inputs = load_pointers(e, LLVMGetParam(function, 0), count, needed, &bad);
+    e->inputs = LLVMGetParam(function, 0);
+    e->outputs = LLVMGetParam(function, 1);
+    bad = any_null(e, e->inputs, count, needed, bad);
     needed = arena_array(g->arena, (size_t)result->nleaves + 1, sizeof *needed);
     for (int i = 0; i < result->nleaves; i++)
         needed[i] = shape_leaf(result, i)->bytes > 0;
-    e->outputs = load_pointers(e, LLVMGetParam(function, 1), result->nleaves, needed, &bad);
+    bad = any_null(e, e->outputs, result->nleaves, needed, bad);
     return_if(e, bad, HLOCC_STATUS_NULL);
     /* How much scratch there is comes out at the end: the number is read from where it will be. */
     LLVMTypeRef i64 = LLVMInt64TypeInContext(g->b.context);
@@ -345,6 +355,16 @@ static void emit_return(struct entry *e, const struct float_mode *mode, LLVMValu
     LLVMBuildRet(b, g->status);
 }
 
+/* A long list of calls gains nothing from LLVM's work on it, which grows faster than the list. */
+static void keep_as_emitted(struct cpu_gen *g, LLVMValueRef function) {
+    static const char *const names[2] = {"optnone", "noinline"};
+    for (int i = 0; i < 2; i++) {
+        unsigned kind = LLVMGetEnumAttributeKindForName(names[i], strlen(names[i]));
+        LLVMAddAttributeAtIndex(function, LLVMAttributeFunctionIndex,
+                                LLVMCreateEnumAttribute(g->b.context, kind, 0));
+    }
+}
+
 bool entry_emit(struct cpu_gen *g, const struct buffer_assignment *assignment, const char *symbol,
                 enum cpu_arch arch, struct cpu_stats *stats) {
     LLVMTypeRef i32 = LLVMInt32TypeInContext(g->b.context);
@@ -370,6 +390,7 @@ bool entry_emit(struct cpu_gen *g, const struct buffer_assignment *assignment, c
     const struct float_mode *mode = &float_modes[arch];
     LLVMValueRef saved = mode->flush ? mode->flush(g) : NULL;
     run_computation(&e, g->hlo->entry);
+    if (e.calls > MOST_OPTIMISED) keep_as_emitted(g, function);
     emit_return(&e, mode, saved);
     *stats = (struct cpu_stats){.kernels = e.kernels.count,
                                 .calls = e.calls,
