@@ -116,10 +116,12 @@ struct ix ix_div(struct kernel *k, struct ix a, int32_t c) {
         struct ix rest = ix_affine(a.s, 0, a.lanes);
         if (stays_within(rest, c)) return ix_affine(sx_div(k, a.s, c), a.rows / c, 0);
     }
+    bool power = (c & (c - 1)) == 0;
+    if (a.low < 0 && !power) a = ix_clamp(k, a, 0, INT32_MAX);
     treg v = ix_reg(k, a);
-    v = (c & (c - 1)) == 0 ? k_binary_i(k, TPU_VSHR, v, __builtin_ctz((unsigned)c))
-                           : k_eup(k, TPU_EDIVU, v, k_const(k, c));
-    return ix_vector(v, a.low < 0 ? 0 : a.low / c, a.low < 0 ? INT32_MAX : a.high / c);
+    v = power ? k_binary_i(k, TPU_VSAR, v, __builtin_ctz((unsigned)c))
+              : k_eup(k, TPU_EDIVU, v, k_const(k, c));
+    return ix_vector(v, a.low / c - (a.low % c < 0), a.high / c - (a.high % c < 0));
 }
 
 struct ix ix_mod(struct kernel *k, struct ix a, int32_t c) {
@@ -131,9 +133,10 @@ struct ix ix_mod(struct kernel *k, struct ix a, int32_t c) {
         struct ix rest = ix_affine(a.s, 0, a.lanes);
         if (stays_within(rest, c)) return ix_affine(sx_mod(k, a.s, c), 0, a.lanes);
     }
+    bool power = (c & (c - 1)) == 0;
+    if (a.low < 0 && !power) a = ix_clamp(k, a, 0, INT32_MAX);
     treg v = ix_reg(k, a);
-    v = (c & (c - 1)) == 0 ? k_binary_i(k, TPU_VAND, v, c - 1)
-                           : k_eup(k, TPU_EREMU, v, k_const(k, c));
+    v = power ? k_binary_i(k, TPU_VAND, v, c - 1) : k_eup(k, TPU_EREMU, v, k_const(k, c));
     return ix_vector(v, 0, c - 1);
 }
 

@@ -311,20 +311,26 @@ treg sx_reg(struct kernel *k, struct sx a) {
     return a.c ? cached(k, TPU_SADD, a.r, 0, a.c) : a.r;
 }
 
+static int64_t floor_div(int64_t a, int64_t c) {
+    return a / c - (a % c < 0);
+}
+
 struct sx sx_div(struct kernel *k, struct sx a, int32_t c) {
     if (c == 1) return a;
-    if (!a.r) return sx_const(a.c / c);
+    if (!a.r) return sx_const((int32_t)floor_div(a.c, c));
     if (a.low >= 0 && a.high < c) return sx_const(0);
-    treg r = (c & (c - 1)) == 0 ? cached(k, TPU_SSHR, sx_reg(k, a), 0, __builtin_ctz((unsigned)c))
+    if (a.low < 0 && (c & (c - 1))) a = sx_clamp(k, a, 0, INT32_MAX);
+    treg r = (c & (c - 1)) == 0 ? cached(k, TPU_SSAR, sx_reg(k, a), 0, __builtin_ctz((unsigned)c))
                                 : cached(k, TPU_SDIVU, sx_reg(k, a), 0, c);
-    return sx_of(r, a.low / c, a.high / c);
+    return sx_of(r, floor_div(a.low, c), floor_div(a.high, c));
 }
 
 struct sx sx_mod(struct kernel *k, struct sx a, int32_t c) {
     if (c == 1) return sx_const(0);
-    if (!a.r) return sx_const(a.c % c);
+    if (!a.r) return sx_const((int32_t)(a.c - floor_div(a.c, c) * c));
     if (a.low >= 0 && a.high < c) return a;
     bool power = (c & (c - 1)) == 0;
+    if (a.low < 0 && !power) a = sx_clamp(k, a, 0, INT32_MAX);
     treg r = power ? cached(k, TPU_SAND, sx_reg(k, a), 0, c - 1)
                    : cached(k, TPU_SREMU, sx_reg(k, a), 0, c);
     struct sx result = sx_of(r, 0, c - 1);

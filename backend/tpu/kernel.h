@@ -106,7 +106,8 @@ struct sx sx_addi(struct sx a, int32_t c);
 struct sx sx_sub(struct kernel *k, struct sx a, struct sx b);
 struct sx sx_mul(struct kernel *k, struct sx a, struct sx b);
 struct sx sx_muli(struct kernel *k, struct sx a, int32_t c);
-struct sx sx_div(struct kernel *k, struct sx a, int32_t c); /* a >= 0, c > 0 */
+/* c > 0. Rounded down where c is a power of two; else a negative a counts as 0. */
+struct sx sx_div(struct kernel *k, struct sx a, int32_t c);
 struct sx sx_mod(struct kernel *k, struct sx a, int32_t c);
 struct sx sx_clamp(struct kernel *k, struct sx a, int32_t low, int32_t high);
 treg sx_reg(struct kernel *k, struct sx a);
@@ -127,7 +128,7 @@ bool ix_is_affine(struct ix a);
 struct ix ix_add(struct kernel *k, struct ix a, struct ix b);
 struct ix ix_addi(struct ix a, int32_t c);
 struct ix ix_muli(struct kernel *k, struct ix a, int32_t c);
-struct ix ix_div(struct kernel *k, struct ix a, int32_t c); /* a >= 0, c > 0 */
+struct ix ix_div(struct kernel *k, struct ix a, int32_t c); /* as sx_div */
 struct ix ix_mod(struct kernel *k, struct ix a, int32_t c);
 /* Within [low, high]: by selects where it may be outside. */
 struct ix ix_clamp(struct kernel *k, struct ix a, int32_t low, int32_t high);

@@ -230,12 +230,27 @@ static struct tval gather(struct values *g, const struct hlo_instr *instr, const
     return operand_at(g, instr, 0, inner, active);
 }
 
+/* Bits that an element has: 4-bit types fill a byte in memory, and half of one here. */
+static int bits_of(enum element_type type) {
+    int bits = element_type_info(type)->bits;
+    return type == TYPE_PRED ? 8 : bits;
+}
+
+static treg masked(struct kernel *k, treg word, int bits) {
+    return bits >= 32 ? word : k_binary_i(k, TPU_VAND, word, (int32_t)((1u << bits) - 1));
+}
+
 /* Bits of an element as 32-bit words, the lower first. */
 static struct tval element_bits(struct kernel *k, enum element_type type, struct tval value) {
-    int bits = 8 * element_type_size(type);
-    value.v[0] = narrow_to_bits(k, type, value.v[0]);
-    if (bits < 32) value.v[0] = k_binary_i(k, TPU_VAND, value.v[0], (int32_t)((1u << bits) - 1));
+    value.v[0] = masked(k, narrow_to_bits(k, type, value.v[0]), bits_of(type));
     return value;
+}
+
+static treg value_of_bits(struct kernel *k, enum element_type type, treg word) {
+    int bits = bits_of(type);
+    if (bits < 8 && element_type_is_signed(type))
+        return k_binary_i(k, TPU_VSAR, k_binary_i(k, TPU_VSHL, word, 32 - bits), 32 - bits);
+    return bits_to_value(k, type, word);
 }
 
 /* From wide elements: a part of one; the new minor dimension counts the parts. */
@@ -243,7 +258,7 @@ static struct tval bitcast_apart(struct values *g, const struct hlo_instr *instr
                                  const struct ix *index, treg active) {
     struct kernel *k = g->k;
     enum element_type from = instr->operands[0]->shape->type, to = instr->shape->type;
-    int bits = 8 * element_type_size(to);
+    int bits = bits_of(to);
     struct tval whole = element_bits(k, from, operand_at(g, instr, 0, index, active));
     treg shift = ix_reg(k, ix_muli(k, index[instr->shape->rank - 1], bits)), word = whole.v[0];
     if (whole.v[1]) {
@@ -252,8 +267,7 @@ static struct tval bitcast_apart(struct values *g, const struct hlo_instr *instr
         shift = k_binary_i(k, TPU_VAND, shift, 31);
     }
     word = k_binary(k, TPU_VSHR, word, shift);
-    if (bits < 32) word = k_binary_i(k, TPU_VAND, word, (int32_t)((1u << bits) - 1));
-    return (struct tval){{bits_to_value(k, to, word), 0}};
+    return (struct tval){{value_of_bits(k, to, masked(k, word, bits)), 0}};
 }
 
 /* To wide elements: the parts along the operand's minor dimension put together. */
@@ -261,7 +275,7 @@ static struct tval bitcast_together(struct values *g, const struct hlo_instr *in
                                     const struct ix *index, treg active) {
     struct kernel *k = g->k;
     enum element_type from = instr->operands[0]->shape->type, to = instr->shape->type;
-    int bits = 8 * element_type_size(from), parts = element_type_size(to) / element_type_size(from);
+    int bits = bits_of(from), parts = bits_of(to) / bits;
     struct ix inner[SHAPE_MAX_RANK];
     treg words[2] = {0, 0};
     for (int d = 0; d < instr->shape->rank; d++)
@@ -274,7 +288,7 @@ static struct tval bitcast_together(struct values *g, const struct hlo_instr *in
         treg *word = &words[at / 32];
         *word = *word ? k_binary(k, TPU_VOR, *word, part) : part;
     }
-    return (struct tval){{bits_to_value(k, to, words[0]), words[1]}};
+    return (struct tval){{value_of_bits(k, to, words[0]), words[1]}};
 }
 
 static struct tval bitcast_convert(struct values *g, const struct hlo_instr *instr,
