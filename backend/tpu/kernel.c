@@ -334,7 +334,10 @@ struct sx sx_mod(struct kernel *k, struct sx a, int32_t c) {
     treg r = power ? cached(k, TPU_SAND, sx_reg(k, a), 0, c - 1)
                    : cached(k, TPU_SREMU, sx_reg(k, a), 0, c);
     struct sx result = sx_of(r, 0, c - 1);
-    if (power && a.c % a.align == 0) result.align = least(a.align, c);
+    if (power && a.c % a.align == 0) {
+        result.align = least(a.align, c);
+        result.high = c - result.align;
+    }
     return result;
 }
 

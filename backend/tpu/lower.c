@@ -72,6 +72,9 @@ static void wait_flag(struct kernel *k, int flag, int count) {
 
 /* ---- kernels ---- */
 
+/* Rows that are kept for spilled registers. */
+enum { SPILL_ROWS = 1024 };
+
 static uint32_t source_of(struct lower *lower, const struct hlo_instr *instr) {
     const char *file = NULL;
     int64_t line = 0;
@@ -129,11 +132,11 @@ void job_open(struct job *job, struct lower *lower, const struct hlo_instr *inst
 static const char *finish_code(struct job *job) {
     struct lower *lower = job->lower;
     struct mir *mir = job->k->mir;
-    mir->spill_row = job->row;
+    mir->spill_row = job->row + VMEM_GUARD;
     mir->spill_word = SMEM_SPILL;
     const char *why = mir_allocate(mir);
     if (why) return why;
-    if (job->row + 8 * (int64_t)mir->spill_rows > vmem_rows(lower))
+    if (mir->spill_row + 8 * (int64_t)mir->spill_rows > vmem_rows(lower))
         return "a kernel needs more VMEM than there is";
     if (SMEM_SPILL + mir->spill_words > lower->options->chip.smem_bytes / 4)
         return "a kernel needs more SMEM than there is";
@@ -152,15 +155,15 @@ bool job_close(struct job *job) {
 }
 
 int64_t job_rows_left(const struct job *job) {
-    /* Spilled registers come after everything else. */
-    return vmem_rows(job->lower) - job->row - 2 * VMEM_GUARD - 1024;
+    /* Spilled registers come after everything else, and a guard before them. */
+    return vmem_rows(job->lower) - job->row - 2 * VMEM_GUARD - SPILL_ROWS;
 }
 
 int64_t job_rows(struct job *job, int64_t rows) {
     rows = (rows + TPU_SUBLANES - 1) / TPU_SUBLANES * TPU_SUBLANES;
     if (rows > job_rows_left(job)) return -1;
     int64_t at = job->row + VMEM_GUARD;
-    job->row = at + rows + VMEM_GUARD;
+    job->row = at + rows; /* the next one's guard, or what is always left, follows */
     return at;
 }
 
@@ -296,7 +299,7 @@ static void bring_largest_last(struct job *job, struct operands *operands, int64
         struct tarray *array = &operands->list[least].array;
         done[least] = true;
         int64_t rows = array->layout.memory_rows * array->layout.planes;
-        if (rows && job_rows_left(job) - rows - 2 * VMEM_GUARD >= reserve) job_bring(job, array);
+        if (rows && job_rows_left(job) - rows - VMEM_GUARD >= reserve) job_bring(job, array);
     }
 }
 

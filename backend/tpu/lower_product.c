@@ -34,7 +34,7 @@ static bool make_array(struct multiplier *x, int64_t tiles, int64_t rows, struct
 }
 
 static int64_t rows_for(int64_t tiles, int64_t rows) {
-    return tiles * rows + 2 * VMEM_GUARD;
+    return tiles * rows + VMEM_GUARD;
 }
 
 /* Rows of a block of m: whole chunks, and whole lane tiles where they are lanes of the operand. */
@@ -409,8 +409,8 @@ bool lower_product(struct lower *lower, const struct hlo_instr *instr) {
     job_open(&x.job, lower, instr);
     bool direct = leaf_array(lower, instr, 0, &result) && is_direct(&x.p, &result.layout);
     if (!direct) job_result(&x.job, 0, &result);
-    /* At least an eighth of VMEM for the blocks. */
-    job_stage(&x.job, instr, lower->options->chip.vmem_bytes / TPU_ROW_BYTES / 8);
+    /* At least a sixteenth of VMEM for the blocks. */
+    job_stage(&x.job, instr, lower->options->chip.vmem_bytes / TPU_ROW_BYTES / 16);
     if (!choose_blocks(&x) || !make_arrays(&x)) {
         arena_free(x.job.arena);
         return lower_map(lower, instr);

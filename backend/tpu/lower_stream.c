@@ -46,11 +46,15 @@ static bool is_pointwise(const struct hlo_instr *instr, const struct shape *like
            ((opcode_info(instr->opcode)->flags & OP_FLAG_ELEMENTWISE) || instr->opcode == OP_COPY);
 }
 
+/* Groups of 8 rows of elements follow each other in the same order: tiles are as high, or stand in
+ * one column that is padded alike. */
 static bool same_tiling(const struct tpu_layout *a, const struct tpu_layout *b) {
-    if (a->rank != b->rank || a->tile_rows != b->tile_rows) return false;
+    if (a->rank != b->rank) return false;
     for (int i = 0; i < a->rank; i++)
         if (a->dims[i] != b->dims[i] || a->order[i] != b->order[i]) return false;
-    return a->tile_rows == TPU_SUBLANES;
+    if (a->tile_rows == b->tile_rows) return a->tile_rows >= TPU_SUBLANES;
+    return a->tile_rows >= TPU_SUBLANES && b->tile_rows >= TPU_SUBLANES && a->lane_tiles == 1 &&
+           a->row_tiles * a->tile_rows == b->row_tiles * b->tile_rows;
 }
 
 static bool add_array(struct stream *s, struct stream_array *list, int *count,
