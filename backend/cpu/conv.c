@@ -207,12 +207,39 @@ static bool add_others(struct conv *v) {
     return product_add_dim(&v->spec.n, (struct product_dim){v->outputs, 0, b_out, c_out}) && fits;
 }
 
+/* Whether the copy is of a sane size: dilations and paddings can be anything. */
+static bool stage_fits(const struct conv *v) {
+    enum { ALWAYS = 1 << 22, TIMES = 16 };
+    const struct product_stage *s = &v->spec.stage;
+    int64_t elements = s->channels, most = ALWAYS + TIMES * (v->in->count / 2 + v->out->count / 2);
+    for (int d = 0; d < s->rank; d++)
+        if (s->dim[d].extent <= 0 || __builtin_mul_overflow(elements, s->dim[d].extent, &elements))
+            return false;
+    return elements <= most;
+}
+
+/* Positions of the whole window along d stay far from overflow. */
+static bool is_sane(const struct conv *v) {
+    for (int d = 0; d < v->labels->spatial; d++) {
+        const struct window_dim *w = window_of(v, d);
+        int64_t a, b, most = INT64_C(1) << 40;
+        if (__builtin_mul_overflow(positions(v, d), w->stride, &a) || a > most) return false;
+        if (__builtin_mul_overflow(w->size, w->rhs_dilate, &b) || b > most) return false;
+        if (w->pad_low > most || w->pad_low < -most || w->lhs_dilate > most) return false;
+    }
+    return true;
+}
+
 /* False where the convolution has no form as a product here. */
 static bool conv_spec(struct conv *v, int64_t l2) {
     v->spec.a_type = v->input.base->shape->type;
     v->spec.b_type = v->kernel.base->shape->type;
     v->spec.c_type = v->out->type;
-    if (v->labels->spatial > 0 && needs_stage(v)) make_stage(v, is_long_window(v), l2);
+    if (!is_sane(v)) return false;
+    if (v->labels->spatial > 0 && needs_stage(v)) {
+        make_stage(v, is_long_window(v), l2);
+        if (!stage_fits(v)) return false;
+    }
     bool fits = true;
     for (int d = 0; d < v->labels->spatial && fits; d++)
         fits = add_spatial(v, d);

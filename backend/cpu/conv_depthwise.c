@@ -35,8 +35,13 @@ static bool read(const struct hlo_instr *instr, struct conv *v) {
     enum element_type out = v->out->type, type = sum_type(out);
     if (!element_type_is_float(out) || !element_type_is_float(in)) return false;
     if (!pack_converts_vectors(in, type) || !pack_converts_vectors(w, type)) return false;
-    for (int d = 0; d < l->spatial; d++)
-        if (v->window->v[d].lhs_dilate != 1) return false;
+    for (int d = 0; d < l->spatial; d++) {
+        const struct window_dim *x = &v->window->v[d];
+        int64_t most = 1 << 20;
+        if (x->lhs_dilate != 1 || x->size > most || x->stride > most || x->rhs_dilate > most ||
+            x->pad_low > most || x->pad_low < -most)
+            return false;
+    }
     return v->a[l->input_feature] == 1 && v->b[l->kernel_output] == 1 &&
            v->c[l->output_feature] == 1;
 }

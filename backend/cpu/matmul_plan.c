@@ -75,10 +75,15 @@ static enum element_type sum_type(const struct product_spec *spec) {
 }
 
 bool product_spec_has_code(const struct product_spec *spec) {
+    enum { MOST_TAPS = 1 << 16 }; /* a table of them is in the code */
     const struct product_dims *all[] = {&spec->batch, &spec->m, &spec->n, &spec->k};
     for (int i = 0; i < 4; i++)
         if (product_dims_size(all[i]) == 0) return false;
-    return sum_type(spec) != TYPE_INVALID;
+    struct product_dims k = spec->k;
+    sort_by_a(&k);
+    merge(&k);
+    if (k.count > 0) k.count--;
+    return product_dims_size(&k) <= MOST_TAPS && sum_type(spec) != TYPE_INVALID;
 }
 
 /* Signs make no difference to the bits of a product. */
