@@ -9,4 +9,4 @@ offer() {
 offer comp
 offer compile --em
 offer compile --emit = sh
-offer run --target =
+offer compile --elided-constants =
