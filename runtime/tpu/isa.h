@@ -28,7 +28,7 @@
  *      waits for that, so two sets in turn need no drain. TPU_FLAG_TRANSPOSE: pushed row k is
  *      column k of the weights; one tile is all transposed or not at all.
  *      A result's lane n is the sum over k = 0..127 in that order of data[k] * weights[k][n] in
- *      f32, each step rounded once (fused). TPU_FLAG_CROSS: 0 times infinity or NaN counts as 0.
+ *      f32, each step rounded once (fused). TPU_FLAG_CROSS: what is not finite counts as 0.
  *   9. DMA: the 16-word descriptor (struct tpu_dma) is copied from SMEM at issue. Its flag grows by
  *      one when it is done. DMAs have no order among themselves. What one reads must not be
  *      written, and what it writes must not be touched, by the core or by another DMA, until a WAIT

@@ -23,21 +23,26 @@ static inline uint32_t rounded(uint32_t x) {
     return (x & 0x7fffffff) > 0x7f800000 ? x | 0x00400000 : near;
 }
 
-/* Three parts of 8 significant bits by truncation, so that each has the sign of the whole. The
- * high part of what is not finite is all of it; the others are 0. */
-static inline float high_part(uint32_t word) {
+/* Three parts, each the nearest bf16 to what the parts before leave; they add up to the whole. The
+ * high part of what is not finite is all of it; the others are 0. A high part that would round to
+ * infinity is cut instead. */
+static inline uint32_t high_bits(uint32_t word) {
+    uint32_t near = rounded(word), cut = word & 0xffff0000;
+    uint32_t part = (near & 0x7f800000) == 0x7f800000 ? cut : near;
+    return (word & 0x7f800000) == 0x7f800000 ? word : part;
+}
+static inline float after_high(uint32_t word) {
     bool finite = (word & 0x7f800000) != 0x7f800000;
-    return as_float(finite ? word & 0xffff0000 : word);
+    return as_float(finite ? word : 0) - as_float(finite ? high_bits(word) : 0);
+}
+static inline float high_part(uint32_t word) {
+    return as_float(high_bits(word));
 }
 static inline float middle_part(uint32_t word) {
-    bool finite = (word & 0x7f800000) != 0x7f800000;
-    float rest = as_float(finite ? word : 0) - as_float(finite ? word & 0xffff0000 : 0);
-    return as_float(as_word(rest) & 0xffff0000);
+    return as_float(rounded(as_word(after_high(word))));
 }
 static inline float low_part(uint32_t word) {
-    bool finite = (word & 0x7f800000) != 0x7f800000;
-    float rest = as_float(finite ? word : 0) - as_float(finite ? word & 0xffff0000 : 0);
-    return rest - as_float(as_word(rest) & 0xffff0000);
+    return after_high(word) - middle_part(word);
 }
 
 #define ROWS_OF(name, expression)                                                                  \

@@ -93,7 +93,7 @@ bool tpu_push_time(struct tpu_core *core, const struct tpu_step *step, int pops,
 
 /* ---- matrix units ---- */
 
-/* 0 times what is not finite counts as 0. */
+/* What is not finite counts as 0. */
 static void cross_product(int rows, const float (*data)[TPU_MXU_DIM],
                           const float (*weights)[TPU_MXU_DIM], float (*out)[TPU_MXU_DIM]) {
     for (int r = 0; r < rows; r++) {
@@ -101,7 +101,7 @@ static void cross_product(int rows, const float (*data)[TPU_MXU_DIM],
             float sum = 0;
             for (int k = 0; k < TPU_MXU_DIM; k++) {
                 float a = data[r][k], b = weights[k][n];
-                if (a != 0 && b != 0) sum = fmaf(a, b, sum);
+                if (isfinite(a) && isfinite(b)) sum = fmaf(a, b, sum);
             }
             out[r][n] = sum;
         }
