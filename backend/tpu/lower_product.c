@@ -333,10 +333,11 @@ static void multiply_block(struct multiplier *x) {
     b_row = sx_add(k, b_row, sx_muli(k, within, TPU_LANES));
     b_row = sx_addi(b_row, (int32_t)x->b.row);
     struct sx a_row = sx_addi(sx_muli(k, kt, (int32_t)a_rows), (int32_t)x->a.row);
-    for (int w = 0; w < x->p.parts; w++) {
+    /* Small products first: the sum is rounded at its full size only by the last pass. Those of parts
+     * so small that they do not count are left out. */
+    for (int w = x->p.parts - 1; w >= 0; w--) {
         push_weights(x, b_row, w, 0);
-        /* Parts so small that their products do not count are left out. */
-        for (int d = 0; d + w < x->p.parts; d++)
+        for (int d = x->p.parts - 1 - w; d >= 0; d--)
             stream(x, a_row, c_row, d, d + w > 0);
     }
     loop_end(k, &k_loop, 0);
