@@ -333,8 +333,8 @@ static void multiply_block(struct multiplier *x) {
     b_row = sx_add(k, b_row, sx_muli(k, within, TPU_LANES));
     b_row = sx_addi(b_row, (int32_t)x->b.row);
     struct sx a_row = sx_addi(sx_muli(k, kt, (int32_t)a_rows), (int32_t)x->a.row);
-    /* Small products first: the sum is rounded at its full size only by the last pass. Those of parts
-     * so small that they do not count are left out. */
+    /* Small products first: the sum is rounded at its full size only by the last pass. Those of
+     * parts so small that they do not count are left out. */
     for (int w = x->p.parts - 1; w >= 0; w--) {
         push_weights(x, b_row, w, 0);
         for (int d = x->p.parts - 1 - w; d >= 0; d--)
