@@ -490,8 +490,10 @@ static struct tval bitcast(struct kernel *k, struct tval v, enum element_type fr
                            enum element_type to) {
     if (element_type_size(from) != element_type_size(to)) return (struct tval){{0, 0}};
     if (element_type_size(from) >= 4) return v;
-    treg bits = narrow_to_bits(k, from, v.v[0]);
-    return (struct tval){{bits_to_value(k, to, bits), 0}};
+    treg bits = bits_to_value(k, to, narrow_to_bits(k, from, v.v[0]));
+    /* Types of less than 8 bits fill a byte in memory, not in meaning. */
+    if (element_type_is_integral(to)) bits = wrapped(k, to, bits);
+    return (struct tval){{bits, 0}};
 }
 
 /* Away from zero where the random word is below the fraction, as a part of its range. */

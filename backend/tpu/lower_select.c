@@ -111,13 +111,14 @@ bool lower_select_and_scatter(struct lower *lower, const struct hlo_instr *instr
     struct job job;
     struct tarray winner, result;
     const struct shape *source = instr->operands[1]->shape;
+    if (instr->shape->count == 0) return true;
     job_open(&job, lower, instr);
     job_result(&job, 0, &result);
     const struct shape *places = shape_with_type(lower->module->shapes, source, TYPE_S32);
     if (job_array(&job, places, &winner)) {
         job_stage(&job, instr, 0);
         if (source->count) find_winners(&job, instr, &winner);
-        if (instr->shape->count) add_sources(&job, instr, &winner, &result);
+        add_sources(&job, instr, &winner, &result);
         job_take(&job, 0, &result);
     } else {
         job_needs_vmem(&job, &(struct tarray){0});

@@ -118,9 +118,17 @@ static void report_unsupported(const struct hlo_module *module, bool written, st
     }
 }
 
+/* Less than this leaves no room beside what every kernel needs for itself. */
+enum { LEAST_VMEM = 1 << 20 };
+
 bool tpu_check(struct hlo_module *module, const struct tpu_compile_options *options,
                struct diag *diag) {
     int errors = diag->errors;
+    if (options->chip.vmem_bytes < LEAST_VMEM) {
+        diag_error(diag, (struct src_loc){0}, "chip %s: kernels need %d bytes of VMEM, it has %lld",
+                   options->chip.name, LEAST_VMEM, (long long)options->chip.vmem_bytes);
+        return false;
+    }
     /* What the passes have added has no place in the text, and repeats what is said of others. */
     report_unsupported(module, true, diag);
     if (diag->errors == errors) report_unsupported(module, false, diag);
