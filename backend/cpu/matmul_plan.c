@@ -141,6 +141,8 @@ static void choose_a_mode(struct product_plan *p) {
     if (!same || lies_badly(p)) p->a_mode = step == 1 ? A_ROWS : A_PANELS;
 }
 
+enum { MOST_ROWS = 512 }; /* of a unit */
+
 static void choose_m_block(struct product_plan *p, int64_t wanted) {
     const struct product_stage *stage = &p->spec.stage;
     if (stage->when == STAGE_UNIT) {
@@ -149,7 +151,7 @@ static void choose_m_block(struct product_plan *p, int64_t wanted) {
     }
     /* Less than this is not worth a unit of its own. */
     int64_t work = 1 << 18, least = work / clamp(p->k * p->n_block, 1, work);
-    p->m_block = clamp((p->m + wanted - 1) / wanted, clamp(least, 1, p->m), 512);
+    p->m_block = clamp((p->m + wanted - 1) / wanted, clamp(least, 1, p->m), MOST_ROWS);
     p->m_block = round_up(clamp(p->m_block, 1, p->m), p->rows);
 }
 
@@ -163,7 +165,10 @@ static void choose_units(struct product_plan *p, const struct cpu_target *target
     enum { WANTED = 8 }; /* units, for threads to share */
     int columns = p->vectors * p->lanes;
     int64_t size = element_type_size(p->type), others = p->batch;
-    if (p->spec.stage.when == STAGE_UNIT) others *= product_stage_bands(&p->spec.stage);
+    if (p->spec.stage.when == STAGE_UNIT)
+        others *= product_stage_bands(&p->spec.stage);
+    else
+        others *= (p->m + MOST_ROWS - 1) / MOST_ROWS;
     /* Columns are shared out first: what is packed of B is then packed once. */
     int64_t parts = (WANTED + others - 1) / others;
     /* One block of B stays in the second-level cache while the rows of A pass. */
