@@ -1,4 +1,5 @@
 /* The matrix units, on products of small whole numbers and on values chosen for one corner each. */
+#include <float.h>
 #include <math.h>
 
 #include "backend/tpu/machine_testing.h"
@@ -136,6 +137,8 @@ static void parts(void **state) {
         w[k][k] = 1;
     d[0][0] = value;
     d[1][5] = odd;
+    d[2][9] = FLT_MAX; /* its high part must not round to infinity */
+    double whole = 0;
     char body[2048];
     for (int i = 0; i < 4; i++) {
         snprintf(body, sizeof body,
@@ -146,7 +149,9 @@ static void parts(void **state) {
         assert_true(out[0][0] == wants[i][0]);
         assert_true(out[1][5] == wants[i][1]);
         assert_true(out[0][1] == 0);
+        if (i < 3) whole += out[2][9];
     }
+    assert_true(whole == FLT_MAX);
     static const char *const weights[] = {"wpush.hi", "wpush.mid", "wpush.lo"};
     memset(d, 0, sizeof d);
     d[0][0] = 1;
