@@ -101,16 +101,18 @@ def optimized_paths():
     return paths
 
 
-def random_programs(build, count, seed):
-    """Native code against the evaluator; what fails is shrunk and kept for a look."""
-    keep = os.path.join(build, "random")
+def random_programs(build, count, seed, name="random programs", options=""):
+    """Native code, or what the options say, against the evaluator; what fails is shrunk and kept for
+    a look."""
+    keep = os.path.join(build, name.replace(" ", "_"))
     status, text = run([sys.executable, "testdata/tools/random_hlo.py", os.path.join(build, "hlocc"),
-                        "--count=%d" % count, "--seed=%d" % seed, "--jobs=" + JOBS, "--keep=" + keep], 3600)
+                        "--count=%d" % count, "--seed=%d" % seed, "--jobs=" + JOBS, "--keep=" + keep,
+                        "--options=" + options], 3600)
     passed, failed = number(r"^(\d+) passed, \d+ failed$", text), number(r"passed, (\d+) failed$", text)
     if status != 0:
         failed = failed or 1
         print(text)
-    add("random programs", passed, failed)
+    add(name, passed, failed)
 
 
 def tpu_round_trips(build):
@@ -149,6 +151,8 @@ def main():
         cases(build, "tpu", "module.hlo", tpu_paths(long),
               ["--chip=" + chip, "--matmul-precision=highest"])
     random_programs(build, 10000 if long else 250, 1)
+    random_programs(build, 3000 if long else 150, 1, "random TPU programs",
+                    "--target=tpu --matmul-precision=highest")
     if long:
         tpu_round_trips(build)
         cases(build, "interp", "optimized.hlo", optimized_paths())
