@@ -194,15 +194,32 @@ static bool goes_with_product(const struct readers *readers) {
            readers->uses[0].class == 0;
 }
 
+/* In every kernel that reads it; by itself for others. */
+static void join_everywhere(struct fuser *fuser, struct hlo_instr *instr) {
+    bool stored = instr == instr->parent->root;
+    for (const struct hlo_use *use = instr->users; use; use = use->next) {
+        const struct node *user = node_of(use->user);
+        for (int i = 0; i < user->count; i++) {
+            struct group *group = user->in[i].group;
+            struct fusion_use how;
+            if (group_member(group, instr)) continue;
+            if (can_compose(instr) && accepts(fuser, group, instr, &how))
+                group_add(fuser, group, instr, how);
+            else
+                stored = true;
+        }
+    }
+    if (stored) start(fuser, instr, can_compose(instr) && instr->opcode != OP_CONSTANT);
+}
+
 static void visit_composed(struct fuser *fuser, struct hlo_instr *instr, struct readers *readers) {
-    find_uses(fuser, instr, readers);
-    bool all = all_can_join(readers);
     double evals = 0;
-    if (instr_is_free(instr) || instr->opcode == OP_CONSTANT) {
-        if (!all) start(fuser, instr, can_compose(instr) && instr->opcode != OP_CONSTANT);
-        join_where_cheap(fuser, instr, readers, true);
+    if (instr_is_free(instr)) {
+        join_everywhere(fuser, instr);
         return;
     }
+    find_uses(fuser, instr, readers);
+    bool all = all_can_join(readers);
     if (readers->count > 1 && !readers->stored &&
         join_all(fuser, readers->groups, readers->count, NULL)) {
         readers->count = 1;

@@ -132,24 +132,45 @@ static struct fusion_use edge_use(struct fuser *fuser, const struct member *memb
                                operand_evals(user, index, member->use.evals)};
 }
 
+enum { MOST_CLASSES = 16 };
+
+struct classes {
+    int seen[MOST_CLASSES], count;
+    struct fusion_use all;
+};
+
 /* Uses of one class are one; others add up to a class of its own. */
+static void add_use(struct fuser *fuser, struct classes *classes, struct fusion_use one) {
+    for (int i = 0; i < classes->count; i++)
+        if (classes->seen[i] == one.class) return;
+    if (classes->count < MOST_CLASSES) classes->seen[classes->count++] = one.class;
+    classes->all.class = classes->count == 1 ? one.class : ++fuser->classes;
+    classes->all.copies += one.copies;
+    classes->all.evals += one.evals;
+}
+
+static bool has_many_users(const struct hlo_instr *instr, int many) {
+    for (const struct hlo_use *use = instr->users; use; use = use->next)
+        if (many-- == 0) return true;
+    return false;
+}
+
+/* Along the users, or the members, whichever are few. */
 struct fusion_use group_use_of(struct fuser *fuser, const struct group *group,
                                const struct hlo_instr *instr) {
-    enum { MOST = 16 };
-    int classes[MOST], count = 0;
-    struct fusion_use all = {0, 0, 0};
-    for (const struct hlo_use *use = instr->users; use; use = use->next) {
-        const struct member *member = group_member(group, use->user);
-        if (!member) continue;
-        struct fusion_use one = edge_use(fuser, member, use->index);
-        int at = 0;
-        while (at < count && classes[at] != one.class)
-            at++;
-        if (at < count) continue;
-        if (count < MOST) classes[count++] = one.class;
-        all.class = count == 1 ? one.class : ++fuser->classes;
-        all.copies += one.copies;
-        all.evals += one.evals;
+    struct classes classes = {.count = 0};
+    if (!has_many_users(instr, group->count)) {
+        for (const struct hlo_use *use = instr->users; use; use = use->next) {
+            const struct member *member = group_member(group, use->user);
+            if (member) add_use(fuser, &classes, edge_use(fuser, member, use->index));
+        }
+        return classes.all;
     }
-    return all;
+    for (int i = 0; i < group->count; i++) {
+        const struct member *member = &group->members[i];
+        for (int k = 0; k < member->instr->noperands; k++)
+            if (member->instr->operands[k] == instr)
+                add_use(fuser, &classes, edge_use(fuser, member, k));
+    }
+    return classes.all;
 }

@@ -105,6 +105,12 @@ static int collect(struct fuser *fuser, struct group *const *groups, int count,
     return n;
 }
 
+/* A member that nobody owns is computed by all that read it. */
+static bool may_be_output(const struct hlo_instr *member, const struct hlo_instr *instr,
+                          bool may_store) {
+    return member == instr ? may_store : node_of(member)->owner != NULL;
+}
+
 static void renew_scratch(struct fuser *fuser) {
     enum { QUESTIONS = 256 };
     if (fuser->nscratch++ % QUESTIONS != 0) return;
@@ -120,7 +126,7 @@ enum fusion_shape group_classify(struct fuser *fuser, struct group *const *group
     int n = collect(fuser, groups, count, instr, &members), noutputs = 0;
     outputs = arena_array(fuser->scratch, (size_t)n + 1, sizeof *outputs);
     for (int i = 0; i < n; i++)
-        if ((may_store || members[i] != instr) && leaves(members[i], groups, count))
+        if (may_be_output(members[i], instr, may_store) && leaves(members[i], groups, count))
             outputs[noutputs++] = members[i];
     if (n > FUSION_MOST_MEMBERS || noutputs > FUSION_MOST_OUTPUTS) return FUSION_SHAPE_NONE;
     *info = fusion_analyse_members(fuser->scratch, n, members, noutputs, outputs);
