@@ -101,6 +101,12 @@ $(B)/obj/runtime/tpu/chip.o: $(wildcard runtime/tpu/chips/*.json)
 
 tests: $(TESTS)
 
+# build/bench/products TYPE M N K times one product as emitted.
+$(B)/bench/%: testdata/bench/%.c $(B)/libhlocc.a
+	@mkdir -p $(@D)
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(CPPFLAGS) $(LLVM_CFLAGS) $(CFLAGS) -o $@ $^ $(LLVM_LIBS) -lcjson -lm -lpthread
+
 demo: all
 	@sh testdata/demo/demo.sh $(B)
 check: all tests

@@ -77,8 +77,8 @@ struct product_plan {
     int64_t run, taps;        /* k as runs of equal steps in A */
     int64_t k_block;          /* of run where taps is 1, of taps otherwise */
     int64_t k_blocks;
-    int64_t m_block, n_block; /* a unit of work; n_block 0: see units */
-    int64_t m_chunk;          /* rows of A that stay in cache */
+    int64_t m_block, n_block; /* a unit of work */
+    int64_t m_chunk;          /* rows of A that are packed at a time */
     enum product_a_mode a_mode;
     bool shares_b;    /* all of k is packed, for the blocks of rows that follow each other */
     bool n_outermost; /* units go through the batch for one block of columns after the other */
