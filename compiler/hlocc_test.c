@@ -284,8 +284,7 @@ int main(void) {
         cmocka_unit_test(test_runs),         cmocka_unit_test(test_compiles_at_once),
         cmocka_unit_test(test_runs_at_once), cmocka_unit_test(test_compiles),
         cmocka_unit_test(test_bad_options),  cmocka_unit_test(test_errors_are_values),
-        cmocka_unit_test(test_damaged_text),
-        cmocka_unit_test(test_registered),
+        cmocka_unit_test(test_damaged_text), cmocka_unit_test(test_registered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ struct cpu_gen {
     LLVMValueRef rng_state; /* seed and counter of rng, in the entry function; NULL: not used yet */
     uint64_t seed;
     struct cpu_debug *debug; /* debug information (debug_info.h), or NULL */
-    int depth; /* of nested element computations */
+    int depth;               /* of nested element computations */
     int threads;
 };
 

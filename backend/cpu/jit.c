@@ -39,9 +39,9 @@ static LLVMErrorRef define_runtime(struct cpu_jit *jit, LLVMOrcJITDylibRef libra
     LLVMJITSymbolFlags flags = {
         LLVMJITSymbolGenericFlagsExported | LLVMJITSymbolGenericFlagsCallable, 0};
     for (int i = 0; i < COUNT; i++)
-        pairs[i] = (LLVMOrcCSymbolMapPair){
-            LLVMOrcLLJITMangleAndIntern(jit->jit, rows[i].name),
-            {(LLVMOrcExecutorAddress)(uintptr_t)rows[i].address, flags}};
+        pairs[i] =
+            (LLVMOrcCSymbolMapPair){LLVMOrcLLJITMangleAndIntern(jit->jit, rows[i].name),
+                                    {(LLVMOrcExecutorAddress)(uintptr_t)rows[i].address, flags}};
     return LLVMOrcJITDylibDefine(library, LLVMOrcAbsoluteSymbols(pairs, COUNT));
 }
 

@@ -1,4 +1,5 @@
-/* What the C programs of the tests share: the arrays of a recorded case, which are our own files. */
+/* What the C programs of the tests share: the arrays of a recorded case, which are our own files.
+ */
 #ifndef ARRAYS_H
 #define ARRAYS_H
 
