@@ -146,6 +146,7 @@ static bool make_code(struct program *program, const struct compile_options *o, 
     }
     if (!linked) return true;
     struct bytes object = *bytes;
+    *bytes = (struct bytes){0};
     bool ok = link_object(program->module, o->kind == EMIT_SHARED, &object, symbol,
                           o->common.target.library, bytes, fault);
     free(object.data);
