@@ -61,6 +61,11 @@ static const char *const programs[] = {
     SUM "ENTRY e { p = f32[2,9,11,270] parameter(0) z = f32[] constant(0)\n"
         "  ROOT a = f32[2,5,5,270] reduce-window(p, z),\n"
         "      window={size=1x3x3x1 stride=1x2x2x1 pad=0_0x1_1x0_0x0_0}, to_apply=s }",
+    /* joins: more and fewer elements than parts, along each dim, of composed operands */
+    "ENTRY e { p = f32[70,9] parameter(0) q = f32[3,9] parameter(1) r = f32[70,5] parameter(2)\n"
+    "  n = f32[70,9] negate(p) a = f32[146,9] concatenate(p, q, q, n), dimensions={0}\n"
+    "  b = f32[70,23] concatenate(n, r, p), dimensions={1}\n"
+    "  ROOT t = (f32[146,9], f32[70,23]) tuple(a, b) }",
     /* an update in place and not, with starts out of range */
     "ENTRY e { p = f32[9,40] parameter(0) u = f32[2,7] parameter(1) i = s32[] constant(30)\n"
     "  j = s32[] constant(-3) d = f32[9,40] dynamic-update-slice(p, u, i, j)\n"

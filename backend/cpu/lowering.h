@@ -24,6 +24,10 @@ bool window_kernel_match(const struct hlo_instr *instr);
 int64_t window_kernel_units(const struct hlo_instr *instr);
 void window_kernel_emit(struct cpu_gen *g, struct cpu_kernel *k);
 
+bool concat_kernel_match(const struct hlo_instr *instr);
+int64_t concat_kernel_units(const struct hlo_instr *instr);
+void concat_kernel_emit(struct cpu_gen *g, struct cpu_kernel *k);
+
 bool transpose_kernel_match(const struct hlo_instr *instr);
 int64_t transpose_kernel_units(const struct hlo_instr *instr);
 int64_t transpose_kernel_scratch(const struct hlo_instr *instr);
