@@ -190,12 +190,24 @@ int hlocc_prepare(struct hlocc_program *program, enum hlocc_target target, char 
     return hlocc_prepare_with(program, &options, messages);
 }
 
+/* Every array that has bytes must be somewhere. */
+static bool has_arrays(const struct hlocc_program *program, const void *const *inputs,
+                       void *const *outputs) {
+    for (int i = 0; i < hlocc_input_count(program); i++)
+        if (hlocc_input_type(program, i).bytes && (!inputs || !inputs[i])) return false;
+    for (int i = 0; i < hlocc_output_count(program); i++)
+        if (hlocc_output_type(program, i).bytes && (!outputs || !outputs[i])) return false;
+    return (inputs || !hlocc_input_count(program)) && (outputs || !hlocc_output_count(program));
+}
+
 int hlocc_run(struct hlocc_program *program, const void *const *inputs, void *const *outputs,
               char **messages) {
     struct diag diag;
     bool ok = false;
     diag_init(&diag, program->name, NULL, 0);
-    if (program->prepared) {
+    if (program->prepared && !has_arrays(program, inputs, outputs)) {
+        diag_error(&diag, (struct src_loc){0}, "an input or an output is NULL");
+    } else if (program->prepared) {
         if (program->one_at_a_time) pthread_mutex_lock(&program->lock);
         ok = target_call(program->prepared, inputs, outputs, &diag);
         if (program->one_at_a_time) pthread_mutex_unlock(&program->lock);
