@@ -178,6 +178,24 @@ static void expect_no_code(struct hlocc_program *program, const char *symbol,
     free(messages);
 }
 
+static void test_null_arrays(void **state) {
+    (void)state;
+    struct hlocc_program *program = parse();
+    float x[4] = {0}, s = 1, y[4];
+    int32_t n[3] = {0}, m[3];
+    const void *inputs[] = {x, &s, n}, *lacking[] = {x, NULL, n};
+    void *outputs[] = {y, m}, *short_of[] = {y, NULL};
+    for (int target = HLOCC_INTERP; target <= HLOCC_CPU; target++) {
+        assert_int_equal(hlocc_prepare(program, (enum hlocc_target)target, NULL), 0);
+        assert_int_equal(hlocc_run(program, inputs, outputs, NULL), 0);
+        assert_int_equal(hlocc_run(program, lacking, outputs, NULL), -1);
+        assert_int_equal(hlocc_run(program, inputs, short_of, NULL), -1);
+        assert_int_equal(hlocc_run(program, NULL, outputs, NULL), -1);
+        assert_int_equal(hlocc_run(program, inputs, NULL, NULL), -1);
+    }
+    hlocc_free(program);
+}
+
 static void test_bad_options(void **state) {
     (void)state;
     struct hlocc_program *program = parse();
@@ -281,10 +299,15 @@ static void test_registered(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_runs),         cmocka_unit_test(test_compiles_at_once),
-        cmocka_unit_test(test_runs_at_once), cmocka_unit_test(test_compiles),
-        cmocka_unit_test(test_bad_options),  cmocka_unit_test(test_errors_are_values),
-        cmocka_unit_test(test_damaged_text), cmocka_unit_test(test_registered),
+        cmocka_unit_test(test_runs),
+        cmocka_unit_test(test_compiles_at_once),
+        cmocka_unit_test(test_runs_at_once),
+        cmocka_unit_test(test_compiles),
+        cmocka_unit_test(test_null_arrays),
+        cmocka_unit_test(test_bad_options),
+        cmocka_unit_test(test_errors_are_values),
+        cmocka_unit_test(test_damaged_text),
+        cmocka_unit_test(test_registered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
