@@ -363,21 +363,25 @@ static int32_t sends_of_block(const struct matmul *x) {
 }
 
 /* The first slab's last chunks are added to what the chunks are: 0. */
-static void clear_last_chunks(struct matmul *x) {
+static void clear_last_chunks(struct matmul *x, struct sx base) {
     struct kernel *k = x->job.k;
     int64_t rows = (x->streams - 1) * x->units * x->m_block + (x->chunks - LAG) * CHUNK;
     treg zero = k_const(k, 0);
     for (int u = 0; u < x->units; u++)
         for (int i = 0; i < LAG * CHUNK; i += TPU_SUBLANES)
-            k_store(k, zero, sx_addi(of(x->c_base), (int32_t)(rows + u * x->m_block) + i), 0,
-                    x->c_tag);
+            k_store(k, zero, sx_addi(base, (int32_t)(rows + u * x->m_block) + i), 0, x->c_tag);
 }
 
 static void run_slab(struct matmul *x, enum slab_kind kind) {
     struct kernel *k = x->job.k;
     struct loop loop;
     load_slab(x);
-    if (kind == SLAB_FIRST) clear_last_chunks(x);
+    if (kind == SLAB_FIRST) {
+        /* The first block's have been cleared while its operands were on their way. */
+        int later = if_begin(k, k_binary_i(k, TPU_SGTS, x->block, 0), false);
+        clear_last_chunks(x, of(x->c_base));
+        if_end(k, later);
+    }
     if (kind == SLAB_LAST) {
         treg older = k_binary_i(k, TPU_SGTS, x->block, 0);
         k_emit(k, (struct mop){.op = TPU_WAIT,
@@ -438,6 +442,7 @@ static void start_up(struct matmul *x) {
     wait_slab(x, FLAG_B, x->flag, 0);
     for (int i = 0; i < weight_pushes(x); i++)
         push_weight(x, sx_const((int32_t)x->b_row), i, 0);
+    clear_last_chunks(x, sx_const((int32_t)x->c_row));
     wait_slab(x, FLAG_A, x->flag, 0);
     k_block(k);
 }
