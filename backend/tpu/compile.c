@@ -175,6 +175,14 @@ bool tpu_compile(struct arena *arena, struct hlo_module *module,
     memset(program, 0, sizeof *program);
     plan_constants(&lower);
     if (!lower_computation(&lower, module->entry) || !lower_halt(&lower)) return false;
+    if (lower.hbm_end > options->chip.hbm_bytes) {
+        diag_error(diag, module->entry->loc,
+                   "Resource exhausted: with what kernels need for themselves the program takes "
+                   "%lld bytes of HBM, a core of TPU %s has %lld",
+                   (long long)lower.hbm_end, options->chip.name,
+                   (long long)options->chip.hbm_bytes);
+        return false;
+    }
     patch_branches(&lower);
     if (!describe(&lower, program)) return false;
     fill_program(&lower, program);

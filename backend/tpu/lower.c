@@ -182,6 +182,15 @@ bool job_array(struct job *job, const struct shape *shape, struct tarray *array)
     return array->row >= 0;
 }
 
+bool job_scratch(struct job *job, const struct shape *shape, struct tarray *array) {
+    struct lower *lower = job->lower;
+    if (job_array(job, shape, array)) return true;
+    *array = (struct tarray){.word = lower->hbm_end / 4};
+    if (!tpu_layout_of(&array->layout, shape)) return false;
+    lower->hbm_end += array->layout.bytes;
+    return true;
+}
+
 void job_bring(struct job *job, struct tarray *array) {
     int64_t rows = array->layout.memory_rows * array->layout.planes;
     int64_t at = job_rows(job, rows);

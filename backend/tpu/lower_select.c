@@ -115,7 +115,7 @@ bool lower_select_and_scatter(struct lower *lower, const struct hlo_instr *instr
     job_open(&job, lower, instr);
     job_result(&job, 0, &result);
     const struct shape *places = shape_with_type(lower->module->shapes, source, TYPE_S32);
-    if (job_array(&job, places, &winner)) {
+    if (job_scratch(&job, places, &winner)) {
         job_stage(&job, instr, 0);
         if (source->count) find_winners(&job, instr, &winner);
         add_sources(&job, instr, &winner, &result);
