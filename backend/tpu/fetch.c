@@ -465,6 +465,22 @@ static treg with_part(struct kernel *k, const struct tpu_layout *layout, treg ol
     return k_binary(k, TPU_VOR, k_binary(k, TPU_VANDN, old, hole), bits);
 }
 
+/* Part of a row of HBM: the row passes through VMEM and back. */
+static void store_in_hbm(struct fetcher *f, const struct tarray *array, int plane, struct sx row,
+                         treg mask, treg bits, struct sx part) {
+    struct kernel *k = f->k;
+    int64_t shift = plane * array->layout.memory_rows;
+    treg old = load_rows(f, array, plane, row, 0);
+    if (array->layout.packing > 1) bits = with_part(k, &array->layout, old, bits, part);
+    k_store(k, bits, sx_const((int32_t)f->scratch_row), mask, f->scratch_tag);
+    struct tpu_dma dma = {.from = TPU_VMEM,
+                          .to = TPU_HBM,
+                          .source = (uint32_t)(f->scratch_row * TPU_LANES),
+                          .target = (uint32_t)(array->word + shift * TPU_LANES),
+                          .count = {1}};
+    move_rows(f, &dma, TPU_DMADST, row);
+}
+
 void row_store(struct fetcher *f, const struct tarray *array, const struct ix *index, treg mask,
                struct tval value) {
     struct kernel *k = f->k;
@@ -480,6 +496,11 @@ void row_store(struct fetcher *f, const struct tarray *array, const struct ix *i
     for (int p = 0; p < layout->planes; p++) {
         struct sx at = sx_addi(row, (int32_t)(array->row + p * layout->memory_rows));
         treg bits = narrow_to_bits(k, layout->type, value.v[p]);
+        if (!array->in_vmem) {
+            struct sx part = sx_mod(k, place.row.s, layout->packing);
+            store_in_hbm(f, array, p, row, mask, bits, part);
+            continue;
+        }
         if (layout->packing > 1) {
             treg old = k_load(k, at, MIR_STRIDE_0, sx_const(0), array->tag);
             bits = with_part(k, layout, old, bits, sx_mod(k, place.row.s, layout->packing));

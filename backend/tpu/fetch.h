@@ -60,7 +60,7 @@ treg tile_valid(struct kernel *k, const struct tpu_layout *layout, const struct 
  * over; packing may differ. */
 void tile_store(struct fetcher *f, const struct tarray *array, const struct ttile *tile,
                 struct tval value);
-/* One row of memory of an array in VMEM: the elements at `index`, scalars but for the lane
+/* One row of memory of an array: the elements at `index`, scalars but for the lane
  * dimension, which is a multiple of 128 + lane or a scalar too. Written where `mask` is on and,
  * where the lane is a scalar, in that lane. */
 void row_store(struct fetcher *f, const struct tarray *array, const struct ix *index, treg mask,

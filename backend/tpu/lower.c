@@ -221,6 +221,18 @@ void job_copy(struct job *job, const struct hlo_instr *operand, int leaf,
     struct tarray from;
     if (!leaf_array(job->lower, operand, leaf, &from) || !result->layout.memory_rows) return;
     int64_t words = result->layout.memory_rows * result->layout.planes * TPU_LANES;
+    if (!result->in_vmem) {
+        struct tpu_dma dma = {.from = TPU_HBM,
+                              .to = TPU_HBM,
+                              .source = (uint32_t)from.word,
+                              .target = (uint32_t)result->word,
+                              .length = (uint32_t)words,
+                              .count = {1, 1, 1}};
+        job_describe(job, SMEM_LOAD, FLAG_IN, &dma);
+        k_emit(job->k, (struct mop){.op = TPU_DMA, .a = s_const(job->k, SMEM_LOAD)});
+        job->waiting++;
+        return;
+    }
     start_run(job->k, SMEM_IN, from.word, result->row * TPU_LANES, words);
     job->waiting++;
 }

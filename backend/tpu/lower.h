@@ -85,7 +85,7 @@ void job_wait(struct job *job); /* for all that was started */
 void job_stage(struct job *job, const struct hlo_instr *instr, int64_t rows_for_results);
 /* Where a result is computed: in VMEM where it fits, else straight in HBM. */
 void job_result(struct job *job, int leaf, struct tarray *array);
-/* Starts copying an operand's array to a result in VMEM of the same shape. */
+/* Starts copying an operand's array to a result of the same shape. */
 void job_copy(struct job *job, const struct hlo_instr *operand, int leaf,
               const struct tarray *result);
 /* Says that the kernel does not fit, unless the array is in VMEM. */

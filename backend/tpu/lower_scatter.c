@@ -152,7 +152,6 @@ static void combine_window(struct scatter *s, const struct sx *start) {
 
 bool lower_scatter(struct lower *lower, const struct hlo_instr *instr) {
     struct scatter s = {0};
-    bool ready = true;
     s.n = (instr->noperands - 1) / 2;
     if (s.n > MOST_OPERANDS) {
         diag_instr_error(lower->diag, instr,
@@ -162,12 +161,11 @@ bool lower_scatter(struct lower *lower, const struct hlo_instr *instr) {
     job_open(&s.job, lower, instr);
     for (int i = 0; i < s.n; i++) {
         job_result(&s.job, i, &s.results[i]);
-        ready &= job_needs_vmem(&s.job, &s.results[i]);
-        if (ready) job_copy(&s.job, instr->operands[i], 0, &s.results[i]);
+        job_copy(&s.job, instr->operands[i], 0, &s.results[i]);
     }
     init(&s, instr);
     job_stage(&s.job, instr, 0);
-    if (ready && instr->shape->bytes && updates_shape(&s)->count) {
+    if (instr->shape->bytes && updates_shape(&s)->count) {
         struct sx start[SHAPE_MAX_RANK];
         loop_over_windows(&s);
         int memos = s.job.g.nmemos;
@@ -179,7 +177,7 @@ bool lower_scatter(struct lower *lower, const struct hlo_instr *instr) {
         while (s.nloops)
             loop_end(s.job.k, &s.loops[--s.nloops], 0);
     }
-    for (int i = 0; i < s.n && ready; i++)
+    for (int i = 0; i < s.n; i++)
         job_take(&s.job, i, &s.results[i]);
     return job_close(&s.job);
 }
