@@ -31,6 +31,18 @@ static const char *const pipelines[] = {
     "default<O3>",
 };
 
+static bool run_passes(LLVMModuleRef module, LLVMTargetMachineRef machine, const char *passes,
+                       struct diag *diag) {
+    LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
+    LLVMErrorRef error = LLVMRunPasses(module, passes, machine, options);
+    LLVMDisposePassBuilderOptions(options);
+    if (!error) return true;
+    char *text = LLVMGetErrorMessage(error);
+    diag_error(diag, nowhere, "internal error: LLVM passes: %s", text);
+    LLVMDisposeErrorMessage(text);
+    return false;
+}
+
 static bool optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, int level,
                      struct diag *diag) {
     char *why = NULL;
@@ -40,15 +52,7 @@ static bool optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, int lev
         return false;
     }
     LLVMDisposeMessage(why);
-    const char *passes = pipelines[level < 0 ? 0 : level > 3 ? 3 : level];
-    LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-    LLVMErrorRef error = LLVMRunPasses(module, passes, machine, options);
-    LLVMDisposePassBuilderOptions(options);
-    if (!error) return true;
-    char *text = LLVMGetErrorMessage(error);
-    diag_error(diag, nowhere, "internal error: LLVM passes: %s", text);
-    LLVMDisposeErrorMessage(text);
-    return false;
+    return run_passes(module, machine, pipelines[level < 0 ? 0 : level > 3 ? 3 : level], diag);
 }
 
 static bool write_code(LLVMModuleRef module, LLVMTargetMachineRef machine, enum cpu_output output,
@@ -82,10 +86,31 @@ static bool write_code(LLVMModuleRef module, LLVMTargetMachineRef machine, enum 
     return code->data != NULL;
 }
 
+/* A compiler that is built to check its own accesses checks those of the code it runs, too: the
+ * report functions are in the process. */
+#ifdef __SANITIZE_ADDRESS__
+static bool add_checks(LLVMModuleRef module, LLVMTargetMachineRef machine, struct diag *diag) {
+    unsigned kind = LLVMGetEnumAttributeKindForName("sanitize_address", 16);
+    LLVMAttributeRef checked = LLVMCreateEnumAttribute(LLVMGetModuleContext(module), kind, 0);
+    LLVMValueRef f;
+    for (f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
+        if (!LLVMIsDeclaration(f)) LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, checked);
+    return run_passes(module, machine, "asan", diag);
+}
+#else
+static bool add_checks(LLVMModuleRef module, LLVMTargetMachineRef machine, struct diag *diag) {
+    (void)module;
+    (void)machine;
+    (void)diag;
+    return true;
+}
+#endif
+
 bool codegen_module(LLVMModuleRef module, LLVMTargetMachineRef machine,
                     const struct cpu_options *options, enum cpu_output output,
                     struct cpu_code *code, struct diag *diag) {
     return optimise(module, machine, options->opt_level, diag) &&
+           (!options->in_parts || add_checks(module, machine, diag)) &&
            write_code(module, machine, output, code, diag);
 }
 
