@@ -84,12 +84,15 @@ void gen_delinear(struct cpu_gen *g, const struct shape *shape, LLVMValueRef at,
 struct cpu_loop {
     LLVMBasicBlockRef body, exit;
     LLVMValueRef i, limit;
+    LLVMValueRef branch; /* back to the body: once ended */
 };
 
 /* for i in [from, to): opens a scope. Skips the body where the range is empty. */
 struct cpu_loop gen_range_begin(struct cpu_gen *g, LLVMValueRef from, LLVMValueRef to);
 struct cpu_loop gen_loop_begin(struct cpu_gen *g, LLVMValueRef limit); /* from 0 */
 void gen_loop_end(struct cpu_gen *g, struct cpu_loop *loop);
+/* Asks for `count` vectors at once in an ended loop: hides the latency of long chains. */
+void gen_loop_interleave(struct cpu_gen *g, const struct cpu_loop *loop, int count);
 /* Loops over all of dims; index[] gets the counters. */
 void gen_nest_begin(struct cpu_gen *g, int rank, const int64_t *dims, struct cpu_loop *loops,
                     LLVMValueRef *index);

@@ -6,6 +6,9 @@
 
 #include "backend/cpu/emit.h"
 
+/* Work (operations) for which larger code that runs faster pays. */
+enum { LEAST_INTERLEAVED = 1 << 20, INTERLEAVE = 4 };
+
 /* ---- the results of an instruction ---- */
 
 /* One array that a kernel stores: leaf `leaf` of `instr`, in the activation at hand. */
@@ -140,6 +143,7 @@ static void emit_flat(struct cpu_gen *g, struct cpu_kernel *k, int n,
         gen_delinear(g, results[i].shape, loop.i, index[i]);
     store_all(g, n, results, index);
     gen_loop_end(g, &loop);
+    if (cpu_work_of(k->instr) >= LEAST_INTERLEAVED) gen_loop_interleave(g, &loop, INTERLEAVE);
 }
 
 static void emit_rows(struct cpu_gen *g, LLVMValueRef begin, LLVMValueRef end, int n,

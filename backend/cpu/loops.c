@@ -45,7 +45,8 @@ void gen_loop_end(struct cpu_gen *g, struct cpu_loop *loop) {
     LLVMValueRef next = LLVMBuildNSWAdd(b, loop->i, gen_i64(g, 1), "");
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(b);
     LLVMAddIncoming(loop->i, &next, &latch, 1);
-    LLVMBuildCondBr(b, LLVMBuildICmp(b, LLVMIntSLT, next, loop->limit, ""), loop->body, loop->exit);
+    LLVMValueRef more = LLVMBuildICmp(b, LLVMIntSLT, next, loop->limit, "");
+    loop->branch = LLVMBuildCondBr(b, more, loop->body, loop->exit);
     LLVMPositionBuilderAtEnd(b, loop->exit);
 }
 
@@ -165,6 +166,19 @@ static LLVMMetadataRef self_node(struct cpu_gen *g, const char *name, LLVMMetada
     LLVMMetadataRef node = LLVMMDNodeInContext2(g->b.context, parts, domain ? 3 : 2);
     LLVMMetadataReplaceAllUsesWith(holder, node);
     return node;
+}
+
+void gen_loop_interleave(struct cpu_gen *g, const struct cpu_loop *loop, int count) {
+    LLVMContextRef context = g->b.context;
+    LLVMValueRef number = LLVMConstInt(LLVMInt32TypeInContext(context), (uint64_t)count, false);
+    LLVMMetadataRef hint[2] = {LLVMMDStringInContext2(context, "llvm.loop.interleave.count", 26),
+                               LLVMValueAsMetadata(number)};
+    LLVMMetadataRef holder = LLVMTemporaryMDNode(context, NULL, 0);
+    LLVMMetadataRef parts[2] = {holder, LLVMMDNodeInContext2(context, hint, 2)};
+    LLVMMetadataRef node = LLVMMDNodeInContext2(context, parts, 2);
+    LLVMMetadataReplaceAllUsesWith(holder, node);
+    LLVMSetMetadata(loop->branch, LLVMGetMDKindIDInContext(context, "llvm.loop", 9),
+                    LLVMMetadataAsValue(context, node));
 }
 
 void gen_declare_disjoint(struct cpu_gen *g, int count, const LLVMValueRef *pointers) {
