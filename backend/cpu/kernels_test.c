@@ -45,6 +45,10 @@ static const char *const programs[] = {
         "  ROOT r = f32[] reduce(p, z), dimensions={0,1}, to_apply=s }",
     SUM "ENTRY e { p = f32[8192,40] parameter(0) z = f32[] constant(0)\n"
         "  ROOT r = f32[40] reduce(p, z), dimensions={0}, to_apply=s }",
+    SUM "ENTRY e { p = f32[5,700,3] parameter(0) z = f32[] constant(0)\n"
+        "  x = f32[5,700,3] multiply(p, p) a = f32[5,3] reduce(x, z), dimensions={1}, to_apply=s\n"
+        "  b = f32[5,3] reduce(p, z), dimensions={1}, to_apply=s\n"
+        "  ROOT t = (f32[5,3], f32[5,3]) tuple(a, b) }",
     /* a row with two stages and values kept between them */
     SUM "m { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] maximum(a, b) }\n"
         "ENTRY e { p = f32[3,5,77] parameter(0) z = f32[] constant(0) i = f32[] constant(-inf)\n"

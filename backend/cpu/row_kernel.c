@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+enum { FEW = 4 }; /* columns that each have variables of their own */
+
 /* ---- where the last dim stays ---- */
 
 static int last_dim(const struct shape *shape) {
@@ -244,24 +246,30 @@ static void finish_columns(struct rows *r, int n, struct column_sums *sums, LLVM
     gen_loop_end(g, &loop);
 }
 
+/* The index of unit `outer` in the kept dims but the last. */
+static void kept_index(struct cpu_gen *g, const struct hlo_instr *hero, LLVMValueRef outer,
+                       LLVMValueRef *index) {
+    const struct shape *from = hero->operands[0]->shape;
+    for (int d = from->rank - 1; d >= 0; d--) {
+        index[d] = gen_i64(g, 0);
+        if (d == last_dim(from) || is_reduced(hero, d)) continue;
+        index[d] = gen_index_rem(g, outer, from->dims[d]);
+        outer = gen_index_div(g, outer, from->dims[d]);
+    }
+}
+
 static void emit_columns(struct rows *r) {
     struct cpu_gen *g = r->g;
     const struct hlo_instr *hero = r->plan->hero;
     const struct shape *from = hero->operands[0]->shape;
-    int last = last_dim(from);
-    int64_t columns = from->dims[last], blocks = column_blocks(columns);
+    int64_t columns = from->dims[last_dim(from)], blocks = column_blocks(columns);
     struct column_sums *sums = arena_array(g->arena, (size_t)r->plan->nsteps, sizeof *sums);
     LLVMValueRef index[SHAPE_MAX_RANK];
     struct cpu_loop units = gen_range_begin(g, r->k->begin, r->k->end);
     gen_index_bound(g, units.i, r->plan->rows / columns * blocks);
-    LLVMValueRef outer = gen_index_div(g, units.i, blocks), rest = outer;
+    LLVMValueRef outer = gen_index_div(g, units.i, blocks);
     LLVMValueRef first = gen_index_mul(g, gen_index_rem(g, units.i, blocks), COLUMN_BLOCK);
-    for (int d = from->rank - 1; d >= 0; d--) {
-        index[d] = gen_i64(g, 0);
-        if (d == last || is_reduced(hero, d)) continue;
-        index[d] = gen_index_rem(g, rest, from->dims[d]);
-        rest = gen_index_div(g, rest, from->dims[d]);
-    }
+    kept_index(g, hero, outer, index);
     LLVMValueRef width = column_width(g, columns, first);
     int n = 0;
     for (int i = 0; i < r->plan->nsteps; i++) {
@@ -272,6 +280,68 @@ static void emit_columns(struct rows *r) {
     add_rows(r, n, sums, index, first, width);
     LLVMValueRef row = gen_index_add(g, gen_index_mul(g, outer, columns), first);
     finish_columns(r, n, sums, row, width);
+    gen_loop_end(g, &units);
+}
+
+/* ---- few columns ---- */
+
+/* A reduce and its sums for each of the few columns, in variables. */
+struct few_sums {
+    const struct hlo_instr *reduce;
+    struct cpu_reducer reducer;
+    LLVMValueRef *slots[FEW];
+};
+
+static int start_few(struct rows *r, struct few_sums *sums, int64_t columns) {
+    struct cpu_gen *g = r->g;
+    LLVMValueRef values[GEN_MOST_LEAVES];
+    int n = 0;
+    for (int i = 0; i < r->plan->nsteps; i++) {
+        if (r->plan->steps[i].instr->opcode != OP_REDUCE) continue;
+        struct few_sums *s = &sums[n++];
+        s->reduce = r->plan->steps[i].instr;
+        gen_reducer_init(s->reduce, &s->reducer);
+        gen_reducer_start(g, s->reduce, &s->reducer, values);
+        for (int64_t c = 0; c < columns; c++) {
+            s->slots[c] = arena_array(g->arena, (size_t)s->reducer.n, sizeof *s->slots[c]);
+            gen_reducer_slots(g, &s->reducer, s->slots[c], values);
+        }
+    }
+    return n;
+}
+
+/* All columns in one step, with a vector of steps at once: what they have in common is computed
+ * once. */
+static void emit_few_columns(struct rows *r) {
+    struct cpu_gen *g = r->g;
+    const struct hlo_instr *hero = r->plan->hero;
+    const struct shape *from = hero->operands[0]->shape;
+    int64_t columns = last_columns(hero);
+    struct few_sums *sums = arena_array(g->arena, (size_t)r->plan->nsteps, sizeof *sums);
+    LLVMValueRef index[SHAPE_MAX_RANK], values[GEN_MOST_LEAVES];
+    struct cpu_loop loops[SHAPE_MAX_RANK];
+    struct cpu_loop units = gen_range_begin(g, r->k->begin, r->k->end);
+    int nloops = 0, n = start_few(r, sums, columns);
+    gen_index_bound(g, units.i, r->plan->rows / columns);
+    kept_index(g, hero, units.i, index);
+    for (int d = 0; d < from->rank; d++)
+        if (is_reduced(hero, d)) gen_nest_begin(g, 1, &from->dims[d], &loops[nloops++], &index[d]);
+    for (int64_t c = 0; c < columns; c++) {
+        index[last_dim(from)] = gen_i64(g, c);
+        for (int i = 0; i < n; i++)
+            gen_reducer_fold(g, sums[i].reduce, &sums[i].reducer, sums[i].slots[c], index);
+    }
+    gen_nest_end(g, nloops, loops);
+    for (int64_t c = 0; c < columns; c++) {
+        LLVMValueRef row = gen_index_mul(g, units.i, columns);
+        row = gen_index_add(g, row, gen_i64(g, c));
+        for (int i = 0; i < n; i++) {
+            gen_reducer_load(g, &sums[i].reducer, sums[i].slots[c], values);
+            gen_reducer_end(g, &sums[i].reducer, values);
+            bind_at(g, sums[i].reduce, row, values);
+        }
+        store_at(r, true, row);
+    }
     gen_loop_end(g, &units);
 }
 
@@ -291,6 +361,8 @@ void row_kernel_emit(struct cpu_gen *g, struct cpu_kernel *k) {
     list_outputs(&r);
     if (r.plan->trailing)
         emit_rows(&r);
+    else if (keeps_last(r.plan->hero) && last_columns(r.plan->hero) <= FEW)
+        emit_few_columns(&r);
     else if (keeps_last(r.plan->hero))
         emit_columns(&r);
     else
