@@ -121,12 +121,26 @@ LLVMValueRef math_tanh(struct cpu_builder *b, LLVMValueRef x) {
     LLVMValueRef a = f_abs(b, x), y = f_add(b, a, a);
     y = select_of(b, f_cmpk(b, LLVMRealOGT, y, 60), fk(x, 60), y);
     LLVMValueRef e = expm1_core(b, y);
-    return f_copysign(b, f_div(b, e, f_addk(b, e, 2)), x);
+    if (is_double(x)) return f_copysign(b, f_div(b, e, f_addk(b, e, 2)), x);
+    /* 1 - 2 / (e + 2) where that is over a half; below, the series of tanh a (Bernoulli numbers),
+     * which has the lesser error there. */
+    LLVMValueRef square = f_mul(b, a, a);
+    LLVMValueRef tail =
+        POLY(b, square, -1.0 / 3, 2.0 / 15, -17.0 / 315, 62.0 / 2835, -1382.0 / 155925,
+             21844.0 / 6081075, -929569.0 / 638512875, 6404582.0 / 10854718875);
+    LLVMValueRef small = f_fma(b, f_mul(b, a, square), tail, a);
+    LLVMValueRef large = f_addk(b, f_div(b, fk(x, -2), f_addk(b, e, 2)), 1);
+    return f_copysign(b, select_of(b, f_cmpk(b, LLVMRealOLT, a, 0.55), small, large), x);
 }
 
 LLVMValueRef math_logistic(struct cpu_builder *b, LLVMValueRef x) {
-    LLVMValueRef e = math_exp(b, f_neg(b, x));
-    return f_div(b, fk(x, 1), f_addk(b, e, 1));
+    /* Of e^-|x|, so that the error of the exponential counts half where the result is large. */
+    LLVMValueRef e = math_exp(b, f_neg(b, f_abs(b, x)));
+    LLVMValueRef below = f_cmpk(b, LLVMRealOLT, x, 0);
+    LLVMValueRef q = f_div(b, select_of(b, below, e, fk(x, 1)), f_addk(b, e, 1));
+    /* Where e is small, e - e q has the lesser error. */
+    LLVMValueRef tiny = i_and(b, below, f_cmpk(b, LLVMRealOLT, e, 0.25));
+    return select_of(b, tiny, f_fma(b, f_neg(b, e), q, e), q);
 }
 
 /* ---- the logarithm ---- */
