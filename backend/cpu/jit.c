@@ -1,5 +1,6 @@
 #include "backend/cpu/cpu.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <llvm-c/Core.h>
@@ -64,8 +65,10 @@ static LLVMErrorRef load(struct cpu_jit *jit, const struct cpu_code *code, const
     for (int i = 0; i <= code->nmore; i++) {
         struct cpu_part part = {code->data, code->size};
         if (i > 0) part = code->more[i - 1];
+        char name[32]; /* objects are told apart by it */
+        snprintf(name, sizeof name, "part%d", i);
         LLVMMemoryBufferRef object =
-            LLVMCreateMemoryBufferWithMemoryRangeCopy(part.data, part.size, symbol);
+            LLVMCreateMemoryBufferWithMemoryRangeCopy(part.data, part.size, name);
         error = LLVMOrcLLJITAddObjectFile(jit->jit, library, object);
         if (error) return error;
     }
