@@ -14,18 +14,6 @@ struct literal *eval_device_id(struct eval *e, const struct hlo_instr *instr,
     return id;
 }
 
-/* Whether device 0 sends to itself. */
-static bool has_own_source(const struct hlo_instr *instr) {
-    const struct hlo_attr *attr = instr_attr(instr, ATTR_SOURCE_TARGET_PAIRS);
-
-    for (int i = 0; attr && i < attr->int_lists->count; i++) {
-        struct int_list pair = attr->int_lists->v[i];
-
-        if (pair.count == 2 && pair.v[0] == 0 && pair.v[1] == 0) return true;
-    }
-    return false;
-}
-
 /* The operands as the result: one, or a tuple of them. */
 static struct literal *pass_through(struct eval *e, const struct hlo_instr *instr,
                                     struct literal **ops) {
@@ -43,7 +31,7 @@ static struct literal *pass_through(struct eval *e, const struct hlo_instr *inst
 struct literal *eval_collective(struct eval *e, const struct hlo_instr *instr,
                                 struct literal **ops) {
     if (e->mesh) return eval_partitioned(e, instr, ops);
-    if (instr->opcode == OP_COLLECTIVE_PERMUTE && !has_own_source(instr))
+    if (instr->opcode == OP_COLLECTIVE_PERMUTE && !instr_keeps_own_data(instr))
         return eval_new(e, instr, instr->shape);
     if (instr->opcode == OP_RAGGED_ALL_TO_ALL)
         return eval_ragged_all_to_all(e, instr, &(struct meeting){.count = 1, .values = ops});
@@ -55,7 +43,7 @@ struct literal *eval_collective_start(struct eval *e, const struct hlo_instr *in
                                       struct literal **ops) {
     const struct shape *shape = instr->shape;
     struct literal *result, *value;
-    bool zero = instr->opcode == OP_COLLECTIVE_PERMUTE_START && !has_own_source(instr);
+    bool zero = instr->opcode == OP_COLLECTIVE_PERMUTE_START && !instr_keeps_own_data(instr);
 
     if (e->mesh) return eval_partitioned(e, instr, ops);
     result = eval_new(e, instr, shape);

@@ -235,7 +235,7 @@ static bool dot_init(struct dot *d, const struct hlo_instr *instr, struct litera
         d->batch *= a->dims[d->lhs_batch.v[i]];
     }
     for (int i = 0; i < a->rank; i++)
-        if (!ints_contain(d->lhs_batch, i) && !ints_contain(d->lhs_contract, i)) {
+        if (!int_list_has(d->lhs_batch, i) && !int_list_has(d->lhs_contract, i)) {
             d->lhs_order[l++] = i;
             d->nfree++;
             d->rows *= a->dims[i];
@@ -246,8 +246,8 @@ static bool dot_init(struct dot *d, const struct hlo_instr *instr, struct litera
         d->depth *= a->dims[d->lhs_contract.v[i]];
     }
     for (int i = 0; i < b->rank; i++)
-        if (!ints_contain(d->rhs_batch, i) && !ints_contain(d->rhs_contract, i) &&
-            !ints_contain(d->group, i)) {
+        if (!int_list_has(d->rhs_batch, i) && !int_list_has(d->rhs_contract, i) &&
+            !int_list_has(d->group, i)) {
             d->rhs_order[r++] = i;
             d->columns *= b->dims[i];
         }

@@ -145,12 +145,6 @@ static inline int64_t live_size(const struct literal *literal, int dim) {
     return literal->dynamic_sizes ? literal->dynamic_sizes[dim] : literal->shape->dims[dim];
 }
 
-static inline bool ints_contain(struct int_list list, int64_t value) {
-    for (int i = 0; i < list.count; i++)
-        if (list.v[i] == value) return true;
-    return false;
-}
-
 static inline int64_t clamp_int(int64_t x, int64_t low, int64_t high) {
     return x < low ? low : x > high ? high : x;
 }

@@ -62,23 +62,11 @@ static void put_bits(struct literal *out, int64_t at, uint64_t bits) {
     }
 }
 
-/* The dimension along which the two words of a block alternate: the first even one, or the
- * largest. */
-static int split_dim(const struct shape *shape) {
-    int largest = 0;
-
-    for (int i = 0; i < shape->rank; i++) {
-        if (shape->dims[i] % 2 == 0) return i;
-        if (shape->dims[i] > shape->dims[largest]) largest = i;
-    }
-    return largest;
-}
-
 /* Returns the number of blocks used. */
 static int64_t fill_threefry(struct literal *out, uint64_t key, uint64_t counter) {
     const struct shape *shape = out->shape;
     int64_t index[SHAPE_MAX_RANK] = {0}, done = 0, blocks = 1, half;
-    int split = split_dim(shape);
+    int split = shape_threefry_dim(shape);
     uint32_t words[2];
 
     if (element_type_size(shape->type) == 8 || shape->rank == 0) {

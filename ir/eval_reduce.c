@@ -117,7 +117,7 @@ static void split_reduce_dims(struct reduce_dims *d, const struct hlo_instr *ins
     memset(d, 0, sizeof *d);
     row_strides(in->shape, strides);
     for (int i = 0; i < in->shape->rank; i++) {
-        if (ints_contain(dims, i)) {
+        if (int_list_has(dims, i)) {
             d->reduced[d->nreduced] = live_size(in, i);
             d->reduced_strides[d->nreduced++] = strides[i];
         } else {

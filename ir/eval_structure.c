@@ -205,7 +205,7 @@ struct literal *eval_reverse(struct eval *e, const struct hlo_instr *instr, stru
 
     row_strides(shape, strides);
     for (int i = 0; i < shape->rank; i++) {
-        if (!ints_contain(dims, i) || shape->dims[i] == 0) continue;
+        if (!int_list_has(dims, i) || shape->dims[i] == 0) continue;
         start += (shape->dims[i] - 1) * strides[i];
         strides[i] = -strides[i];
     }
@@ -481,7 +481,7 @@ static int split_dims(const struct shape *shape, struct int_list window, int *wi
     int nwindow = 0, nother = 0;
 
     for (int i = 0; i < shape->rank; i++) {
-        if (ints_contain(window, i))
+        if (int_list_has(window, i))
             window_dims[nwindow++] = i;
         else
             other_dims[nother++] = i;
@@ -494,7 +494,7 @@ static int kept_dims(int rank, struct int_list dropped, struct int_list batched,
     int n = 0;
 
     for (int i = 0; i < rank; i++)
-        if (!ints_contain(dropped, i) && !ints_contain(batched, i)) dims[n++] = i;
+        if (!int_list_has(dropped, i) && !int_list_has(batched, i)) dims[n++] = i;
     return n;
 }
 

@@ -113,6 +113,12 @@ struct int_list {
     const int64_t *v;
 };
 
+static inline bool int_list_has(struct int_list list, int64_t value) {
+    for (int i = 0; i < list.count; i++)
+        if (list.v[i] == value) return true;
+    return false;
+}
+
 struct int_lists {
     int count;
     const struct int_list *v;
@@ -444,6 +450,8 @@ double instr_float(const struct hlo_instr *instr, enum attr_key key, double othe
 struct int_list instr_ints(const struct hlo_instr *instr, enum attr_key key);
 const char *instr_text(const struct hlo_instr *instr, enum attr_key key); /* or NULL */
 const struct window *instr_window(const struct hlo_instr *instr);         /* or NULL */
+/* Of a collective-permute: whether device 0 sends to itself. */
+bool instr_keeps_own_data(const struct hlo_instr *instr);
 /* Adds the attribute, or replaces the one of that key. */
 void instr_set_attr(struct hlo_instr *instr, const struct hlo_attr *attr);
 void instr_set_int(struct hlo_instr *instr, enum attr_key key, int64_t value);

@@ -63,12 +63,6 @@ const struct shape *infer_array_operand(struct hlo_instr *instr, struct diag *di
     return shape;
 }
 
-bool infer_contains(struct int_list dims, int64_t value) {
-    for (int i = 0; i < dims.count; i++)
-        if (dims.v[i] == value) return true;
-    return false;
-}
-
 bool infer_check_dims(struct hlo_instr *instr, struct diag *diag, const char *what,
                       struct int_list dims, int rank) {
     for (int i = 0; i < dims.count; i++) {
@@ -78,7 +72,7 @@ bool infer_check_dims(struct hlo_instr *instr, struct diag *diag, const char *wh
                              (long long)dims.v[i], rank - 1);
             return false;
         }
-        if (infer_contains(before, dims.v[i])) {
+        if (int_list_has(before, dims.v[i])) {
             diag_instr_error(diag, instr, "%s has dimension %lld twice, each once expected", what,
                              (long long)dims.v[i]);
             return false;

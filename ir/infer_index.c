@@ -100,8 +100,8 @@ static bool check_map(struct hlo_instr *instr, struct diag *diag, const struct i
         return false;
     }
     for (int i = 0; i < m->batching.count; i++) {
-        if (infer_contains(m->collapsed, m->batching.v[i]) ||
-            infer_contains(m->map, m->batching.v[i]) || m->index_batching.v[i] == dim ||
+        if (int_list_has(m->collapsed, m->batching.v[i]) ||
+            int_list_has(m->map, m->batching.v[i]) || m->index_batching.v[i] == dim ||
             operand->dims[m->batching.v[i]] != indices->dims[m->index_batching.v[i]]) {
             diag_instr_error(diag, instr,
                              "batching dimension %lld given, one of its own with the "
@@ -119,7 +119,7 @@ static void spread_batch(struct hlo_instr *instr, const struct shape *indices,
     int64_t dim = instr_int(instr, ATTR_INDEX_VECTOR_DIM, -1);
     int next = 0;
     for (int i = 0; i < rank; i++) {
-        if (infer_contains(window, i)) continue;
+        if (int_list_has(window, i)) continue;
         next += next == dim;
         sizes[i] = indices->dims[next++];
     }
@@ -155,7 +155,7 @@ const struct shape *infer_gather(struct hlo_instr *instr, struct diag *diag) {
     spread_batch(instr, indices, m.window, rank, sizes);
     int next = 0;
     for (int i = 0; i < operand->rank; i++) {
-        bool gone = infer_contains(m.collapsed, i) || infer_contains(m.batching, i);
+        bool gone = int_list_has(m.collapsed, i) || int_list_has(m.batching, i);
         int64_t most = gone && operand->dims[i] > 1 ? 1 : operand->dims[i];
         if (slice.v[i] < 0 || slice.v[i] > most)
             return INFER_FAIL(instr, diag,
@@ -176,7 +176,7 @@ static bool check_update(struct hlo_instr *instr, struct diag *diag, const struc
     if (fits && !check_map(instr, diag, m, operand, indices, rank)) return false;
     if (fits) spread_batch(instr, indices, m->window, rank, sizes);
     for (int i = 0, next = 0; fits && i < operand->rank; i++)
-        if (!infer_contains(m->collapsed, i) && !infer_contains(m->batching, i)) {
+        if (!int_list_has(m->collapsed, i) && !int_list_has(m->batching, i)) {
             int64_t dim = m->window.v[next++];
             sizes[dim] = update->dims[dim] <= operand->dims[i] ? update->dims[dim] : -1;
         }

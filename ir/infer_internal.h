@@ -34,7 +34,6 @@ const struct shape *infer_array_operand(struct hlo_instr *instr, struct diag *di
 /* Whether all values of `dims` are in 0..rank-1 and none repeats. */
 bool infer_check_dims(struct hlo_instr *instr, struct diag *diag, const char *what,
                       struct int_list dims, int rank);
-bool infer_contains(struct int_list dims, int64_t value);
 /* Whether called computation `index` takes exactly these parameters (NULL: any shape each). */
 bool infer_check_called(struct hlo_instr *instr, struct diag *diag, int index, int count,
                         const struct shape *const *parameters);

@@ -193,7 +193,7 @@ const struct shape *infer_reduce(struct hlo_instr *instr, struct diag *diag) {
         !infer_reduced_operands(instr, diag))
         return NULL;
     for (int i = 0; i < a->rank; i++)
-        if (!infer_contains(dims, i)) sizes[rank++] = a->dims[i];
+        if (!int_list_has(dims, i)) sizes[rank++] = a->dims[i];
     results = arena_array(instr->parent->module->arena, (size_t)count, sizeof *results);
     for (int i = 0; i < count; i++) {
         results[i] = infer_array(instr, diag, infer_reduced_type(instr, i), rank, sizes);

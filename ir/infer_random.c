@@ -116,7 +116,7 @@ static bool ragged_dims(struct hlo_instr *instr, struct diag *diag, const struct
         !infer_check_dims(instr, diag, "rhs_group_dims", r->group, r->b->rank))
         return false;
     for (int i = 0; i < r->lc.count; i++)
-        if (infer_contains(r->lb, r->lc.v[i])) {
+        if (int_list_has(r->lb, r->lc.v[i])) {
             diag_instr_error(diag, instr,
                              "lhs_contracting_dims has %" PRId64 ", one outside of "
                              "lhs_batch_dims expected",
@@ -124,7 +124,7 @@ static bool ragged_dims(struct hlo_instr *instr, struct diag *diag, const struct
             return false;
         }
     for (int i = 0; i < r->b->rank; i++)
-        if (infer_contains(r->rc, i) + infer_contains(r->rb, i) + infer_contains(r->group, i) > 1) {
+        if (int_list_has(r->rc, i) + int_list_has(r->rb, i) + int_list_has(r->group, i) > 1) {
             diag_instr_error(diag, instr,
                              "dimension %d of the right side named twice, once "
                              "expected of batch, contracting and group",
@@ -158,7 +158,7 @@ const struct shape *infer_ragged_dot(struct hlo_instr *instr, struct diag *diag)
     if (ragged.count != 1)
         return INFER_FAIL(instr, diag, "%d lhs_ragged_dims given, 1 expected", ragged.count);
     r.dim = ragged.v[0];
-    bool contracting = infer_contains(r.lc, r.dim), batch = infer_contains(r.lb, r.dim);
+    bool contracting = int_list_has(r.lc, r.dim), batch = int_list_has(r.lb, r.dim);
     if (r.group.count != (contracting || batch ? 0 : 1))
         return INFER_FAIL(instr, diag, "%d rhs_group_dims given, %d expected", r.group.count,
                           contracting || batch ? 0 : 1);
@@ -175,9 +175,9 @@ const struct shape *infer_ragged_dot(struct hlo_instr *instr, struct diag *diag)
     for (int i = 0; i < r.lb.count; i++)
         sizes[rank++] = r.a->dims[r.lb.v[i]];
     for (int i = 0; i < r.a->rank; i++)
-        if (!infer_contains(r.lb, i) && !infer_contains(r.lc, i)) sizes[rank++] = r.a->dims[i];
+        if (!int_list_has(r.lb, i) && !int_list_has(r.lc, i)) sizes[rank++] = r.a->dims[i];
     for (int i = 0; i < r.b->rank; i++)
-        if (!infer_contains(r.rb, i) && !infer_contains(r.rc, i) && !infer_contains(r.group, i))
+        if (!int_list_has(r.rb, i) && !int_list_has(r.rc, i) && !int_list_has(r.group, i))
             sizes[rank++] = r.b->dims[i];
     return infer_array(instr, diag, type, rank, sizes);
 }

@@ -436,3 +436,12 @@ bool attr_equal(const struct hlo_attr *a, const struct hlo_attr *b) {
     default: return strcmp(a->text, b->text) == 0;
     }
 }
+
+bool instr_keeps_own_data(const struct hlo_instr *instr) {
+    const struct hlo_attr *attr = instr_attr(instr, ATTR_SOURCE_TARGET_PAIRS);
+    for (int i = 0; attr && i < attr->int_lists->count; i++) {
+        struct int_list pair = attr->int_lists->v[i];
+        if (pair.count == 2 && pair.v[0] == 0 && pair.v[1] == 0) return true;
+    }
+    return false;
+}

@@ -431,6 +431,23 @@ bool shape_layout_is_default(const struct shape *shape) {
     return true;
 }
 
+int shape_threefry_dim(const struct shape *shape) {
+    int largest = 0;
+    for (int i = 0; i < shape->rank; i++) {
+        if (shape->dims[i] % 2 == 0) return i;
+        if (shape->dims[i] > shape->dims[largest]) largest = i;
+    }
+    return largest;
+}
+
+void shape_row_major(const struct shape *shape, int64_t *strides) {
+    int64_t stride = 1;
+    for (int d = shape->rank - 1; d >= 0; d--) {
+        strides[d] = stride;
+        stride *= shape->dims[d];
+    }
+}
+
 void shape_strides(const struct shape *shape, int64_t *strides) {
     int64_t stride = 1;
     for (int i = 0; i < shape->rank; i++) {

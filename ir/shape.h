@@ -139,6 +139,11 @@ int shape_tuple_first_leaf(const struct shape *shape, int element);
 int shape_minor_to_major(const struct shape *shape, int i);
 bool shape_layout_is_default(const struct shape *shape); /* major to minor, untiled or not */
 /* Element strides in memory for the (dense) layout, ignoring tiles: strides[rank]. */
+/* The dimension along which the two words of a block of Threefry bits alternate: the first even
+ * one, or the largest. */
+int shape_threefry_dim(const struct shape *shape);
+/* Strides in elements of row-major order, whatever the layout says. */
+void shape_row_major(const struct shape *shape, int64_t *strides);
 void shape_strides(const struct shape *shape, int64_t *strides);
 
 /* XLA's text, `f32[2,3]{1,0}`; layouts on request; in arena memory. */

@@ -109,8 +109,7 @@ static bool analyse_computation(struct dataflow *flow, struct hlo_computation *c
     return true;
 }
 
-/* Marks what runs by itself; callers stand after callees in the module's list. */
-static int mark_running(struct hlo_module *module) {
+int mark_running_computations(struct hlo_module *module) {
     int count = 0;
     FOR_EACH_COMPUTATION(computation, module) computation->mark = 0;
     module->entry->mark = 1;
@@ -136,7 +135,7 @@ struct dataflow *dataflow_analyse(struct arena *arena, struct hlo_module *module
     flow->position = arena_array(arena, (size_t)flow->nids, sizeof(int));
     for (int i = 0; i < flow->nids; i++)
         flow->leaf_base[i] = -1;
-    int count = mark_running(module);
+    int count = mark_running_computations(module);
     flow->computations = arena_array(arena, (size_t)count, sizeof *flow->computations);
     FOR_EACH_COMPUTATION(computation, module) {
         if (!computation->mark) continue;

@@ -35,6 +35,9 @@ struct dataflow *dataflow_analyse(struct arena *arena, struct hlo_module *module
 int flow_value_of(const struct dataflow *flow, const struct hlo_instr *instr, int leaf);
 /* Leaf `leaf` of the while is what went in, whatever happens. */
 bool flow_leaf_invariant(const struct dataflow *flow, const struct hlo_instr *loop, int leaf);
+/* Sets mark of every computation to whether it runs by itself (the entry; what while, conditional
+ * and call run), and counts those. Callers must stand after callees in the module's list. */
+int mark_running_computations(struct hlo_module *module);
 /* The computations in called[] run with buffers of their own. */
 bool instr_runs_callees(const struct hlo_instr *instr);
 /* The result is the operands' memory under another name or shape. */

@@ -2,12 +2,6 @@
  * a convolution with a window of one element is a dot. */
 #include "passes/rewrite.h"
 
-static bool is_listed(struct int_list dims, int64_t dim) {
-    for (int i = 0; i < dims.count; i++)
-        if (dims.v[i] == dim) return true;
-    return false;
-}
-
 static void renumber(struct hlo_instr *dot, enum attr_key key, struct int_list order) {
     struct int_list dims = instr_ints(dot, key);
     int64_t moved[SHAPE_MAX_RANK];
@@ -33,7 +27,7 @@ static struct hlo_instr *fold_transpose(struct pass_context *context, struct hlo
         int64_t last = -1;
         bool sorted = true;
         for (int i = 0; i < order.count; i++) {
-            if (is_listed(c, i) || is_listed(b, i)) continue;
+            if (int_list_has(c, i) || int_list_has(b, i)) continue;
             sorted = sorted && order.v[i] > last;
             last = order.v[i];
         }

@@ -10,12 +10,6 @@
  * scaled-dot: each operand times its scales, a scale for a block of elements. */
 #include "passes/rewrite.h"
 
-static bool has(struct int_list list, int64_t value) {
-    for (int i = 0; i < list.count; i++)
-        if (list.v[i] == value) return true;
-    return false;
-}
-
 static struct shape_table *shapes_of(const struct hlo_instr *instr) {
     return instr->parent->module->shapes;
 }
@@ -40,10 +34,10 @@ static bool read_ragged(struct ragged *r, struct hlo_instr *instr) {
                          .rc = instr_ints(instr, ATTR_RHS_CONTRACTING_DIMS),
                          .group = instr_ints(instr, ATTR_RHS_GROUP_DIMS)};
     const struct shape *sizes = instr->operands[2]->shape;
-    if (dims.count != 1 || sizes->rank != 1 || has(r->lb, dims.v[0])) return false;
+    if (dims.count != 1 || sizes->rank != 1 || int_list_has(r->lb, dims.v[0])) return false;
     r->dim = dims.v[0];
     r->groups = sizes->dims[0];
-    r->contracting = has(r->lc, r->dim);
+    r->contracting = int_list_has(r->lc, r->dim);
     return r->contracting == (r->group.count == 0) && r->groups > 0;
 }
 
@@ -143,13 +137,13 @@ static struct hlo_instr *free_ragged(struct ragged *r, struct hlo_instr *mask) {
     for (int i = 0; i < r->lb.count; i++)
         dims[rank++] = r->lhs->shape->dims[r->lb.v[i]];
     for (int d = 0; d < r->lhs->shape->rank; d++) {
-        if (has(r->lb, d) || has(r->lc, d)) continue;
+        if (int_list_has(r->lb, d) || int_list_has(r->lc, d)) continue;
         if (d == r->dim) place = rank;
         dims[rank++] = r->lhs->shape->dims[d];
     }
     for (int d = 0; d < r->rhs->shape->rank; d++) {
-        if (has(r->rb, d) || has(r->rc, d)) continue;
-        if (has(r->group, d)) group = rank;
+        if (int_list_has(r->rb, d) || int_list_has(r->rc, d)) continue;
+        if (int_list_has(r->group, d)) group = rank;
         dims[rank++] = r->rhs->shape->dims[d];
     }
     if (rank > SHAPE_MAX_RANK) return NULL;

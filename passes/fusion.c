@@ -346,13 +346,7 @@ static bool fuse_computation(struct pass_context *context, struct hlo_computatio
 bool fusion_run(struct pass_context *context, struct hlo_module *module) {
     bool changed = false;
     module_sort_computations(module);
-    FOR_EACH_COMPUTATION(computation, module) computation->mark = computation == module->entry;
-    for (struct hlo_computation *c = module->last; c; c = c->prev) {
-        if (!c->mark) continue;
-        FOR_EACH_INSTR(instr, c)
-        for (int i = 0; instr_runs_callees(instr) && i < instr->ncalled; i++)
-            instr->called[i]->mark = 1;
-    }
+    mark_running_computations(module);
     FOR_EACH_COMPUTATION(computation, module)
     if (computation->mark) changed |= fuse_computation(context, computation);
     return changed;

@@ -81,19 +81,13 @@ bool instr_spreads_rows(const struct hlo_instr *instr, int64_t columns) {
     return inner == columns;
 }
 
-static bool reduces(struct int_list dims, int dim) {
-    for (int i = 0; i < dims.count; i++)
-        if (dims.v[i] == dim) return true;
-    return false;
-}
-
 bool reduce_is_trailing(const struct hlo_instr *reduce) {
     const struct shape *from = reduce->operands[0]->shape;
     struct int_list dims = instr_ints(reduce, ATTR_DIMENSIONS);
     bool kept = false;
     for (int i = from->rank - 1; i >= 0; i--) {
         if (from->dims[i] == 1) continue;
-        if (!reduces(dims, i))
+        if (!int_list_has(dims, i))
             kept = true;
         else if (kept)
             return false;
@@ -126,7 +120,7 @@ static bool same_reduction(const struct hlo_instr *a, const struct hlo_instr *b)
     if (!shape_same_dims(a->operands[0]->shape, b->operands[0]->shape)) return false;
     if (x.count != y.count) return false;
     for (int i = 0; i < x.count; i++)
-        if (!reduces(y, (int)x.v[i])) return false;
+        if (!int_list_has(y, (int)x.v[i])) return false;
     return true;
 }
 
@@ -324,7 +318,7 @@ static enum fusion_shape classify(struct analysis *a) {
 static int count_row_dims(const struct hlo_instr *reduce) {
     struct int_list dims = instr_ints(reduce, ATTR_DIMENSIONS);
     int count = 0;
-    while (count < reduce->operands[0]->shape->rank && !reduces(dims, count))
+    while (count < reduce->operands[0]->shape->rank && !int_list_has(dims, count))
         count++;
     return count;
 }

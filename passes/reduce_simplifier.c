@@ -11,12 +11,6 @@ static bool is_plain_reduce(const struct hlo_instr *reduce) {
            shape_layout_is_default(reduce->operands[0]->shape);
 }
 
-static bool is_reduced(struct int_list dims, int dim) {
-    for (int i = 0; i < dims.count; i++)
-        if (dims.v[i] == dim) return true;
-    return false;
-}
-
 /* The dims that stay must keep their order. */
 static struct hlo_instr *reduce_of_transpose(struct pass_context *context,
                                              struct hlo_instr *reduce) {
@@ -27,13 +21,13 @@ static struct hlo_instr *reduce_of_transpose(struct pass_context *context,
     int64_t moved[SHAPE_MAX_RANK], last = -1;
     int count = 0;
     for (int i = 0; i < from.count; i++) {
-        if (is_reduced(dims, i)) continue;
+        if (int_list_has(dims, i)) continue;
         if (from.v[i] < last) return NULL;
         last = from.v[i];
     }
     for (int d = 0; d < from.count; d++)
         for (int i = 0; i < from.count; i++)
-            if (from.v[i] == d && is_reduced(dims, i)) moved[count++] = d;
+            if (from.v[i] == d && int_list_has(dims, i)) moved[count++] = d;
     MAY_REWRITE(context);
     struct hlo_instr *operands[2] = {transpose->operands[0], reduce->operands[1]};
     struct hlo_instr *with = instr_clone(reduce, reduce->parent, reduce, NULL, operands);

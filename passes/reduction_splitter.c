@@ -90,12 +90,6 @@ static struct hlo_instr *split_operand(struct hlo_instr *reduce, int dim, int64_
     return instr_new(reduce->parent, reduce, OP_RESHAPE, to, NULL, 1, &operand);
 }
 
-static bool is_reduced(struct int_list dims, int64_t dim) {
-    for (int i = 0; i < dims.count; i++)
-        if (dims.v[i] == dim) return true;
-    return false;
-}
-
 static bool split(struct pass_context *context, struct hlo_instr *reduce) {
     int64_t parts = 0, dims[SHAPE_MAX_RANK], sizes[SHAPE_MAX_RANK], place = 0;
     if (!is_large(reduce)) return false;
@@ -116,7 +110,7 @@ static bool split(struct pass_context *context, struct hlo_instr *reduce) {
         dims[i] = old.v[i] >= dim ? old.v[i] + 1 : old.v[i];
     for (int d = 0; d < wide->rank; d++) {
         if (d == dim) place = rank;
-        bool reduced = d != dim && is_reduced((struct int_list){old.count, dims}, d);
+        bool reduced = d != dim && int_list_has((struct int_list){old.count, dims}, d);
         if (!reduced) sizes[rank++] = wide->dims[d];
     }
     const struct shape *partial = shape_array(module->shapes, reduce->shape->type, rank, sizes);

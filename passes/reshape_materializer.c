@@ -25,21 +25,10 @@ static void wrap(struct hlo_instr *instr) {
     instr_remove(instr);
 }
 
-/* Marks what runs by itself; callers stand after callees. */
-static void mark_running(struct hlo_module *module) {
-    FOR_EACH_COMPUTATION(computation, module) computation->mark = computation == module->entry;
-    for (struct hlo_computation *c = module->last; c; c = c->prev) {
-        if (!c->mark) continue;
-        FOR_EACH_INSTR(instr, c)
-        for (int i = 0; instr_runs_callees(instr) && i < instr->ncalled; i++)
-            instr->called[i]->mark = 1;
-    }
-}
-
 bool reshape_materializer_run(struct pass_context *context, struct hlo_module *module) {
     bool changed = false;
     module_sort_computations(module);
-    mark_running(module);
+    mark_running_computations(module);
     FOR_EACH_COMPUTATION(computation, module) {
         if (!computation->mark) continue;
         FOR_EACH_INSTR(instr, computation) {

@@ -52,19 +52,10 @@ static struct hlo_instr *device_number(struct hlo_instr *instr) {
     return is_alone(instr) ? zeros(instr, instr->shape) : NULL;
 }
 
-static bool has_own_source(const struct hlo_instr *instr) {
-    const struct hlo_attr *attr = instr_attr(instr, ATTR_SOURCE_TARGET_PAIRS);
-    for (int i = 0; attr && i < attr->int_lists->count; i++) {
-        struct int_list pair = attr->int_lists->v[i];
-        if (pair.count == 2 && pair.v[0] == 0 && pair.v[1] == 0) return true;
-    }
-    return false;
-}
-
 static bool receives_nothing(const struct hlo_instr *instr) {
     return (instr->opcode == OP_COLLECTIVE_PERMUTE ||
             instr->opcode == OP_COLLECTIVE_PERMUTE_START) &&
-           !has_own_source(instr);
+           !instr_keeps_own_data(instr);
 }
 
 static struct hlo_instr *collective(struct hlo_instr *instr) {

@@ -64,12 +64,7 @@ static void check_constants(struct hlo_module *module, struct diag *diag) {
 static bool all_supported(struct hlo_module *module, struct diag *diag) {
     int before = diag->errors;
     check_constants(module, diag);
-    FOR_EACH_COMPUTATION(c, module) c->mark = c == module->entry;
-    for (struct hlo_computation *c = module->last; c; c = c->prev) {
-        for (const struct hlo_instr *i = c->first; i && c->mark; i = i->next)
-            for (int k = 0; k < i->ncalled && instr_runs_callees(i); k++)
-                i->called[k]->mark = 1;
-    }
+    mark_running_computations(module);
     FOR_EACH_COMPUTATION(c, module) if (c->mark) check_computation(c, diag);
     return diag->errors == before;
 }

@@ -27,7 +27,7 @@ bool conv_read(const struct hlo_instr *instr, struct conv *v) {
     if (!product_view_strides(&v->kernel, v->weights->rank, v->b)) return false;
     if (v->out->count == 0 || v->in->count == 0 || v->weights->count == 0) return false;
     if (v->labels->spatial > STAGE_MAX_RANK) return false;
-    product_row_major(v->out, v->c);
+    shape_row_major(v->out, v->c);
     v->groups = instr_int(v->hero, ATTR_FEATURE_GROUP_COUNT, 1);
     v->batch_groups = instr_int(v->hero, ATTR_BATCH_GROUP_COUNT, 1);
     v->batch = v->in->dims[v->labels->input_batch] / v->batch_groups;

@@ -9,12 +9,6 @@ enum { LEAST_WORK = 64 };
 
 /* ---- the dot's dimensions ---- */
 
-static bool is_in(struct int_list list, int d) {
-    for (int i = 0; i < list.count; i++)
-        if (list.v[i] == d) return true;
-    return false;
-}
-
 static bool dot_spec(const struct hlo_instr *hero, struct product_spec *spec,
                      const struct product_view *a, const struct product_view *b) {
     const struct hlo_instr *lhs = hero->operands[0], *rhs = hero->operands[1];
@@ -25,17 +19,17 @@ static bool dot_spec(const struct hlo_instr *hero, struct product_spec *spec,
     int64_t c[SHAPE_MAX_RANK];
     int at = 0;
     bool fits = true;
-    product_row_major(hero->shape, c);
+    shape_row_major(hero->shape, c);
     *spec = (struct product_spec){.a_type = a->base->shape->type,
                                   .b_type = b->base->shape->type,
                                   .c_type = hero->shape->type};
     for (int i = 0; i < lb.count && fits; i++)
         fits = product_add_dims(&spec->batch, a, (int)lb.v[i], b, (int)rb.v[i], c[at++]);
     for (int d = 0; d < lhs->shape->rank && fits; d++)
-        if (!is_in(lb, d) && !is_in(lc, d))
+        if (!int_list_has(lb, d) && !int_list_has(lc, d))
             fits = product_add_dims(&spec->m, a, d, NULL, 0, c[at++]);
     for (int d = 0; d < rhs->shape->rank && fits; d++)
-        if (!is_in(rb, d) && !is_in(rc, d))
+        if (!int_list_has(rb, d) && !int_list_has(rc, d))
             fits = product_add_dims(&spec->n, NULL, 0, b, d, c[at++]);
     for (int i = 0; i < lc.count && fits; i++)
         fits = product_add_dims(&spec->k, a, (int)lc.v[i], b, (int)rc.v[i], 0);

@@ -29,8 +29,6 @@ bool product_reads_alike(const struct product_view *view, const struct hlo_instr
 
 /* One stride for each dimension; false where one has parts that do not continue each other. */
 bool product_view_strides(const struct product_view *view, int rank, int64_t *strides);
-/* Strides of a dense row-major array, in elements. */
-void product_row_major(const struct shape *shape, int64_t *strides);
 /* Appends a dimension, unless its size is 1; false where there are too many. */
 bool product_add_dim(struct product_dims *dims, struct product_dim dim);
 /* Appends a dimension of A, of B or of both (NULL: not of this one), in the parts that both are

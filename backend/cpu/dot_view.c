@@ -13,14 +13,6 @@ const struct hlo_instr *product_hero(const struct hlo_instr *instr) {
     return NULL;
 }
 
-void product_row_major(const struct shape *shape, int64_t *strides) {
-    int64_t stride = 1;
-    for (int d = shape->rank - 1; d >= 0; d--) {
-        strides[d] = stride;
-        stride *= shape->dims[d];
-    }
-}
-
 /* ---- views ---- */
 
 static bool add_part(struct product_view *view, int64_t size, int64_t stride) {
@@ -31,7 +23,7 @@ static bool add_part(struct product_view *view, int64_t size, int64_t stride) {
 
 static bool view_array(const struct shape *shape, struct product_view *view) {
     int64_t strides[SHAPE_MAX_RANK];
-    product_row_major(shape, strides);
+    shape_row_major(shape, strides);
     view->nparts = 0;
     for (int d = 0; d < shape->rank; d++) {
         view->first[d] = view->nparts;

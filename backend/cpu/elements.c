@@ -135,12 +135,6 @@ static LLVMValueRef joined(struct cpu_gen *g, const struct hlo_instr *instr,
     return value ? value : cpu_constant(&g->b, instr->shape->type, 0);
 }
 
-static bool listed(struct int_list list, int64_t value) {
-    for (int i = 0; i < list.count; i++)
-        if (list.v[i] == value) return true;
-    return false;
-}
-
 static LLVMValueRef gathered(struct cpu_gen *g, const struct hlo_instr *instr,
                              const LLVMValueRef *index) {
     const struct hlo_instr *operand = instr->operands[0];
@@ -168,7 +162,7 @@ static LLVMValueRef moved(struct cpu_gen *g, const struct hlo_instr *instr,
     for (int d = 0; d < from->rank; d++) {
         inner[d] = index[instr->opcode == OP_BROADCAST ? 0 : d];
         if (instr->opcode == OP_BROADCAST) inner[d] = index[dims.v[d]];
-        if (instr->opcode == OP_REVERSE && listed(dims, d)) {
+        if (instr->opcode == OP_REVERSE && int_list_has(dims, d)) {
             inner[d] = LLVMBuildSub(b, gen_i64(g, from->dims[d] - 1), index[d], "");
             gen_index_bound(g, inner[d], from->dims[d]);
         }

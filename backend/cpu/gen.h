@@ -104,6 +104,8 @@ void gen_guard_end(struct cpu_gen *g, LLVMBasicBlockRef after);
 
 /* ---- elements ---- */
 
+/* The dimension of the innermost loop: the last that is not 1. */
+int gen_inner_dim(const struct shape *shape);
 LLVMValueRef gen_address(struct cpu_gen *g, const struct shape *shape, LLVMValueRef base,
                          const LLVMValueRef *index);
 LLVMValueRef gen_offset(struct cpu_gen *g, LLVMValueRef base, int64_t bytes);

@@ -1,11 +1,5 @@
 #include "backend/cpu/index_walk.h"
 
-static bool listed(struct int_list list, int64_t value) {
-    for (int i = 0; i < list.count; i++)
-        if (list.v[i] == value) return true;
-    return false;
-}
-
 struct index_walk index_walk_of(const struct hlo_instr *instr) {
     bool gather = instr->opcode == OP_GATHER;
     struct index_walk walk = {.rank = instr->operands[0]->shape->rank};
@@ -22,18 +16,18 @@ struct index_walk index_walk_of(const struct hlo_instr *instr) {
 }
 
 bool index_walk_is_window(const struct index_walk *walk, int dim) {
-    return listed(walk->window, dim);
+    return int_list_has(walk->window, dim);
 }
 
 bool index_walk_drops(const struct index_walk *walk, int operand_dim) {
-    return listed(walk->dropped, operand_dim) || listed(walk->batch, operand_dim);
+    return int_list_has(walk->dropped, operand_dim) || int_list_has(walk->batch, operand_dim);
 }
 
 void index_walk_vector(const struct index_walk *walk, int rank, const LLVMValueRef *index,
                        LLVMValueRef *which) {
     int n = 0;
     for (int d = 0; d < rank; d++) {
-        if (listed(walk->window, d)) continue;
+        if (int_list_has(walk->window, d)) continue;
         if (n == walk->vector) n++;
         which[n++] = index[d];
     }

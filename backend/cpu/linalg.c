@@ -42,16 +42,6 @@ bool cpu_fft_call(const struct hlo_instr *instr, struct cpu_library_call *call) 
 
 /* ---- random bits ---- */
 
-/* The dimension along which the two words of a Threefry block alternate. */
-static int split_dim(const struct shape *shape) {
-    int largest = 0;
-    for (int i = 0; i < shape->rank; i++) {
-        if (shape->dims[i] % 2 == 0) return i;
-        if (shape->dims[i] > shape->dims[largest]) largest = i;
-    }
-    return largest;
-}
-
 bool cpu_random_call(const struct hlo_instr *instr, struct cpu_library_call *call) {
     const struct shape *state = instr->operands[0]->shape, *out = shape_leaf(instr->shape, 1);
     bool threefry = instr_int(instr, ATTR_ALGORITHM, ENUM_RNG_ALGORITHM_DEFAULT) ==
@@ -66,7 +56,7 @@ bool cpu_random_call(const struct hlo_instr *instr, struct cpu_library_call *cal
     call->config[RANDOM_SIGNED] = element_type_is_signed(out->type);
     call->config[RANDOM_COUNT] = out->count;
     if (threefry && bits < 64 && out->rank > 0) {
-        int split = split_dim(out);
+        int split = shape_threefry_dim(out);
         call->config[RANDOM_SPLIT] = out->dims[split];
         call->config[RANDOM_INNER] = product(out, split + 1, out->rank);
     }

@@ -89,17 +89,9 @@ static bool is_flat(const struct hlo_instr *instr) {
     return true;
 }
 
-/* The dimension of the innermost loop: the last that is not 1. */
-static int inner_dim(const struct shape *shape) {
-    int d = shape->rank - 1;
-    while (d > 0 && shape->dims[d] == 1)
-        d--;
-    return d;
-}
-
 static int64_t rows_of(const struct shape *shape) {
     int64_t rows = 1;
-    for (int d = 0; d < inner_dim(shape); d++)
+    for (int d = 0; d < gen_inner_dim(shape); d++)
         rows *= shape->dims[d];
     return rows;
 }
@@ -154,7 +146,7 @@ static void emit_rows(struct cpu_gen *g, LLVMValueRef begin, LLVMValueRef end, i
     LLVMValueRef at[SHAPE_MAX_RANK];
     for (int i = 0; i < n; i++)
         index[i] = at;
-    int inner = shape->rank ? inner_dim(shape) : 0;
+    int inner = shape->rank ? gen_inner_dim(shape) : 0;
     struct cpu_loop outer = gen_range_begin(g, begin, end);
     LLVMValueRef rest = outer.i;
     gen_index_bound(g, rest, rows_of(shape));

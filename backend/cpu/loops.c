@@ -82,6 +82,13 @@ void gen_guard_end(struct cpu_gen *g, LLVMBasicBlockRef after) {
 
 /* ---- memory ---- */
 
+int gen_inner_dim(const struct shape *shape) {
+    int d = shape->rank - 1;
+    while (d > 0 && shape->dims[d] == 1)
+        d--;
+    return d;
+}
+
 LLVMValueRef gen_address(struct cpu_gen *g, const struct shape *shape, LLVMValueRef base,
                          const LLVMValueRef *index) {
     LLVMValueRef at = gen_linear(g, shape, index);

@@ -11,28 +11,19 @@ enum { FEW = 4 }; /* columns that each have variables of their own */
 
 /* ---- where the last dim stays ---- */
 
-static int last_dim(const struct shape *shape) {
-    int d = shape->rank - 1;
-    while (d > 0 && shape->dims[d] == 1)
-        d--;
-    return d;
-}
-
 static bool is_reduced(const struct hlo_instr *reduce, int dim) {
-    struct int_list dims = instr_ints(reduce, ATTR_DIMENSIONS);
-    for (int i = 0; i < dims.count; i++)
-        if (dims.v[i] == dim) return true;
-    return false;
+    return int_list_has(instr_ints(reduce, ATTR_DIMENSIONS), dim);
 }
 
 static bool keeps_last(const struct hlo_instr *reduce) {
     const struct shape *from = reduce->operands[0]->shape;
-    return from->rank > 0 && !is_reduced(reduce, last_dim(from)) && from->dims[last_dim(from)] > 1;
+    return from->rank > 0 && !is_reduced(reduce, gen_inner_dim(from)) &&
+           from->dims[gen_inner_dim(from)] > 1;
 }
 
 static int64_t last_columns(const struct hlo_instr *reduce) {
     const struct shape *from = reduce->operands[0]->shape;
-    return from->dims[last_dim(from)];
+    return from->dims[gen_inner_dim(from)];
 }
 
 int64_t row_kernel_units(const struct hlo_instr *instr) {
@@ -218,7 +209,7 @@ static void add_rows(struct rows *r, int n, struct column_sums *sums, LLVMValueR
     const struct shape *from = r->plan->hero->operands[0]->shape;
     struct cpu_loop loops[SHAPE_MAX_RANK];
     LLVMValueRef values[GEN_MOST_LEAVES];
-    int nloops = 0, last = last_dim(from);
+    int nloops = 0, last = gen_inner_dim(from);
     for (int d = 0; d < from->rank; d++)
         if (is_reduced(r->plan->hero, d))
             gen_nest_begin(g, 1, &from->dims[d], &loops[nloops++], &index[d]);
@@ -252,7 +243,7 @@ static void kept_index(struct cpu_gen *g, const struct hlo_instr *hero, LLVMValu
     const struct shape *from = hero->operands[0]->shape;
     for (int d = from->rank - 1; d >= 0; d--) {
         index[d] = gen_i64(g, 0);
-        if (d == last_dim(from) || is_reduced(hero, d)) continue;
+        if (d == gen_inner_dim(from) || is_reduced(hero, d)) continue;
         index[d] = gen_index_rem(g, outer, from->dims[d]);
         outer = gen_index_div(g, outer, from->dims[d]);
     }
@@ -262,7 +253,7 @@ static void emit_columns(struct rows *r) {
     struct cpu_gen *g = r->g;
     const struct hlo_instr *hero = r->plan->hero;
     const struct shape *from = hero->operands[0]->shape;
-    int64_t columns = from->dims[last_dim(from)], blocks = column_blocks(columns);
+    int64_t columns = from->dims[gen_inner_dim(from)], blocks = column_blocks(columns);
     struct column_sums *sums = arena_array(g->arena, (size_t)r->plan->nsteps, sizeof *sums);
     LLVMValueRef index[SHAPE_MAX_RANK];
     struct cpu_loop units = gen_range_begin(g, r->k->begin, r->k->end);
@@ -327,7 +318,7 @@ static void emit_few_columns(struct rows *r) {
     for (int d = 0; d < from->rank; d++)
         if (is_reduced(hero, d)) gen_nest_begin(g, 1, &from->dims[d], &loops[nloops++], &index[d]);
     for (int64_t c = 0; c < columns; c++) {
-        index[last_dim(from)] = gen_i64(g, c);
+        index[gen_inner_dim(from)] = gen_i64(g, c);
         for (int i = 0; i < n; i++)
             gen_reducer_fold(g, sums[i].reduce, &sums[i].reducer, sums[i].slots[c], index);
     }

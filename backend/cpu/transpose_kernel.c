@@ -23,20 +23,12 @@ struct permutation {
     int run;   /* the result's last one */
 };
 
-static void row_major(const struct shape *shape, int64_t *strides) {
-    int64_t stride = 1;
-    for (int d = shape->rank - 1; d >= 0; d--) {
-        strides[d] = stride;
-        stride *= shape->dims[d];
-    }
-}
-
 static struct permutation permutation_of(const struct hlo_instr *instr) {
     struct permutation p = {0};
     struct int_list order = instr_ints(instr, ATTR_DIMENSIONS);
     int64_t from[SHAPE_MAX_RANK], to[SHAPE_MAX_RANK];
-    row_major(instr->operands[0]->shape, from);
-    row_major(instr->shape, to);
+    shape_row_major(instr->operands[0]->shape, from);
+    shape_row_major(instr->shape, to);
     for (int d = 0; d < instr->shape->rank; d++) {
         int64_t size = instr->shape->dims[d];
         if (size == 1) continue;

@@ -3,12 +3,6 @@
 
 enum { MOST_GROUPS = 16 };
 
-static bool has(struct int_list list, int64_t value) {
-    for (int i = 0; i < list.count; i++)
-        if (list.v[i] == value) return true;
-    return false;
-}
-
 static struct int_list contracting(const struct hlo_instr *dot, int operand) {
     return instr_ints(dot, operand ? ATTR_RHS_CONTRACTING_DIMS : ATTR_LHS_CONTRACTING_DIMS);
 }
@@ -63,7 +57,7 @@ static void finish_axis(struct axis *axis, bool lanes) {
 static int free_dim(const struct product *p, int operand, int number) {
     struct int_list c = contracting(p->instr, operand), b = batch_dims(p->instr, operand);
     for (int d = 0; d < p->instr->operands[operand]->shape->rank; d++)
-        if (!has(c, d) && !has(b, d) && number-- == 0) return d;
+        if (!int_list_has(c, d) && !int_list_has(b, d) && number-- == 0) return d;
     return -1;
 }
 

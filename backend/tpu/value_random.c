@@ -48,17 +48,6 @@ static void philox(struct kernel *k, struct tval key, struct tval low, struct tv
     }
 }
 
-/* The dimension along which the two words of a block alternate: the first even one, or the
- * largest. */
-static int split_dim(const struct shape *shape) {
-    int largest = 0;
-    for (int i = 0; i < shape->rank; i++) {
-        if (shape->dims[i] % 2 == 0) return i;
-        if (shape->dims[i] > shape->dims[largest]) largest = i;
-    }
-    return largest;
-}
-
 static bool is_wide(const struct shape *shape) {
     return element_type_size(shape->type) == 8;
 }
@@ -78,7 +67,7 @@ static struct ix block_of(struct kernel *k, const struct shape *shape, const str
 }
 
 static int64_t threefry_blocks(const struct shape *shape) {
-    int split = split_dim(shape);
+    int split = shape_threefry_dim(shape);
     int64_t blocks = 1;
     if (is_wide(shape) || shape->rank == 0) return shape->count;
     for (int d = 0; d < shape->rank; d++)
@@ -101,7 +90,7 @@ static treg select_word(struct kernel *k, treg number, const treg *words, int co
 static struct tval threefry_bits(struct kernel *k, const struct shape *shape,
                                  const struct ix *index, const struct tval *state) {
     bool whole = is_wide(shape) || shape->rank == 0;
-    int split = whole ? -1 : split_dim(shape);
+    int split = whole ? -1 : shape_threefry_dim(shape);
     treg words[2];
     struct ix block = block_of(k, shape, index, split);
     threefry(k, state[0], add_count(k, state[1], ix_reg(k, block)), words);

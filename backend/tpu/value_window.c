@@ -19,12 +19,6 @@ static void nest_end(struct values *g, struct nest *nest) {
     g->nmemos = nest->memos;
 }
 
-static bool has(struct int_list list, int64_t value) {
-    for (int i = 0; i < list.count; i++)
-        if (list.v[i] == value) return true;
-    return false;
-}
-
 /* acc = computation(acc, values) where the mask is on. */
 static void accumulate(struct values *g, const struct hlo_computation *computation, int n,
                        const struct tval *acc, const struct tval *values, treg mask) {
@@ -56,7 +50,8 @@ void value_reduce(struct values *g, const struct hlo_instr *instr, const struct 
     if (!start_accumulators(g, instr, n, values) || from->count == 0) return;
     struct nest nest = {.memos = g->nmemos};
     for (int d = 0, kept = 0; d < from->rank; d++)
-        inner[d] = has(dims, d) ? ix_scalar(nest_loop(g, &nest, from->dims[d])) : index[kept++];
+        inner[d] =
+            int_list_has(dims, d) ? ix_scalar(nest_loop(g, &nest, from->dims[d])) : index[kept++];
     for (int i = 0; i < n; i++)
         operands[i] = value_at(g, instr->operands[i], 0, inner, active);
     accumulate(g, instr->called[0], n, values, operands, 0);
@@ -163,7 +158,7 @@ struct tval value_dot(struct values *g, const struct hlo_instr *instr, const str
         for (int i = 0; i < b.count; i++)
             inner[o][b.v[i]] = index[i];
         for (int d = 0; d < instr->operands[o]->shape->rank; d++)
-            if (!has(c, d) && !has(b, d)) inner[o][d] = index[place++];
+            if (!int_list_has(c, d) && !int_list_has(b, d)) inner[o][d] = index[place++];
         operands[o] = value_at(g, instr->operands[o], 0, inner[o], active);
     }
     multiply_add(g, instr, sum, operands, 0);
