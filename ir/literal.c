@@ -158,6 +158,16 @@ bool literal_is_all(const struct literal *literal, double value) {
     return true;
 }
 
+const struct literal *literal_leaf(const struct literal *literal, int leaf) {
+    while (shape_is_tuple(literal->shape)) {
+        int i = 0;
+        while (leaf >= literal->shape->tuple[i]->nleaves)
+            leaf -= literal->shape->tuple[i++]->nleaves;
+        literal = literal->elements[i];
+    }
+    return literal;
+}
+
 bool literal_has_elided(const struct literal *literal) {
     if (literal->elided) return true;
     for (int i = 0; literal->elements && i < literal->shape->ntuple; i++)

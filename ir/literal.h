@@ -33,6 +33,8 @@ struct literal *literal_with_shape(const struct literal *literal, const struct s
 /* Bit for bit equal, shapes too (layouts aside). */
 bool literal_equal(const struct literal *a, const struct literal *b);
 bool literal_is_all(const struct literal *literal, double value); /* arrays: every element */
+/* Leaf `leaf`, depth first, of a literal; itself where it is an array. */
+const struct literal *literal_leaf(const struct literal *literal, int leaf);
 bool literal_has_elided(const struct literal *literal);
 
 /* One element by its row-major number. As double: integers rounded, the real part of complex. */

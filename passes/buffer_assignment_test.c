@@ -26,16 +26,6 @@ struct machine {
     int64_t steps;
 };
 
-static const struct literal *literal_leaf(const struct literal *literal, int leaf) {
-    while (shape_is_tuple(literal->shape)) {
-        int i = 0;
-        while (leaf >= literal->elements[i]->shape->nleaves)
-            leaf -= literal->elements[i++]->shape->nleaves;
-        literal = literal->elements[i];
-    }
-    return literal;
-}
-
 static char *place(struct machine *m, const struct hlo_instr *instr, int leaf) {
     const struct buffer *buffer = buffer_of(m->memory, instr, leaf);
     switch (buffer->kind) {

@@ -9,21 +9,6 @@
 
 enum { LEAST_ELEMENTS = 1 << 18, MOST_RESULTS = 2048, LEAST_PARTS = 8, MOST_PARTS = 64 };
 
-/* The operation of a reducer of two parameters, where partial results may be combined by it. */
-static enum hlo_opcode combining_operation(const struct hlo_computation *reducer) {
-    const struct hlo_instr *root = reducer->root;
-    if (reducer->nparameters != 2 || root->noperands != 2) return OPCODE_INVALID;
-    const struct hlo_instr *a = root->operands[0], *b = root->operands[1];
-    if (a->opcode != OP_PARAMETER || b->opcode != OP_PARAMETER || a == b) return OPCODE_INVALID;
-    switch (root->opcode) {
-    case OP_ADD:
-    case OP_MULTIPLY:
-    case OP_MAXIMUM:
-    case OP_MINIMUM: return root->opcode;
-    default: return OPCODE_INVALID;
-    }
-}
-
 /* The value that changes nothing: -0 + x is x for every x, which +0 + x is not. */
 static bool set_identity(struct literal *literal, enum hlo_opcode op) {
     enum element_type type = literal->shape->type;
@@ -93,7 +78,7 @@ static struct hlo_instr *split_operand(struct hlo_instr *reduce, int dim, int64_
 static bool split(struct pass_context *context, struct hlo_instr *reduce) {
     int64_t parts = 0, dims[SHAPE_MAX_RANK], sizes[SHAPE_MAX_RANK], place = 0;
     if (!is_large(reduce)) return false;
-    enum hlo_opcode op = combining_operation(reduce->called[0]);
+    enum hlo_opcode op = reducer_operation(reduce->called[0]);
     int dim = op ? dimension_to_split(reduce, &parts) : -1, rank = 0;
     if (dim < 0) return false;
     struct hlo_module *module = reduce->parent->module;

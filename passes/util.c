@@ -96,11 +96,14 @@ struct hlo_instr *instr_new_splat(struct hlo_instr *before, const struct shape *
 enum hlo_opcode reducer_operation(const struct hlo_computation *reducer) {
     const struct hlo_instr *root = reducer->root;
     unsigned flags = opcode_info(root->opcode)->flags;
-    if (reducer->nparameters != 2 || root->noperands != 2 || !(flags & OP_FLAG_ELEMENTWISE))
+    /* What the root may carry besides are annotations: the operation has no attributes of its own.
+     */
+    bool plain = opcode_info(root->opcode)->attrs[0].key == ATTR_NONE;
+    if (reducer->nparameters != 2 || root->noperands != 2 || !(flags & OP_FLAG_ELEMENTWISE) ||
+        !plain)
         return OPCODE_INVALID;
     const struct hlo_instr *a = root->operands[0], *b = root->operands[1];
-    if (a->opcode != OP_PARAMETER || b->opcode != OP_PARAMETER || a == b || root->nattrs > 0)
-        return OPCODE_INVALID;
+    if (a->opcode != OP_PARAMETER || b->opcode != OP_PARAMETER || a == b) return OPCODE_INVALID;
     if (a->parameter != 0 && !(flags & OP_FLAG_COMMUTATIVE)) return OPCODE_INVALID;
     return root->shape == a->shape && root->shape == b->shape ? root->opcode : OPCODE_INVALID;
 }

@@ -12,4 +12,14 @@ struct cpu_builder {
     LLVMBuilderRef builder;
 };
 
+/* Read-only data, private to the module. */
+static inline LLVMValueRef cpu_read_only(struct cpu_builder *b, LLVMValueRef data,
+                                         const char *name) {
+    LLVMValueRef global = LLVMAddGlobal(b->module, LLVMTypeOf(data), name);
+    LLVMSetInitializer(global, data);
+    LLVMSetGlobalConstant(global, true);
+    LLVMSetLinkage(global, LLVMPrivateLinkage);
+    return global;
+}
+
 #endif

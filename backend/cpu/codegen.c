@@ -247,19 +247,15 @@ static int count_functions(LLVMModuleRef module) {
     return count;
 }
 
-bool codegen_parts(LLVMModuleRef module, const struct cpu_options *options, int threads,
-                   struct cpu_code *code, struct diag *diag) {
+bool codegen_parts(LLVMModuleRef module, LLVMTargetMachineRef machine,
+                   const struct cpu_options *options, int threads, struct cpu_code *code,
+                   struct diag *diag) {
     int functions = count_functions(module);
     int *part_of = calloc((size_t)functions + 1, sizeof *part_of);
     int count = part_of ? divide(module, threads, part_of) : 1;
     bool ok;
     if (count < 2) {
-        struct cpu_machine target;
-        ok = cpu_machine_new(options, &target, diag);
-        if (ok) {
-            ok = codegen_module(module, target.llvm, options, CPU_OBJ, code, diag);
-            LLVMDisposeTargetMachine(target.llvm);
-        }
+        ok = codegen_module(module, machine, options, CPU_OBJ, code, diag);
     } else {
         LLVMMemoryBufferRef bitcode = LLVMWriteBitcodeToMemoryBuffer(module);
         struct part parts[MOST_PARTS];

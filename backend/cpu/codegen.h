@@ -14,7 +14,8 @@ bool codegen_module(LLVMModuleRef module, LLVMTargetMachineRef machine,
                     struct cpu_code *code, struct diag *diag);
 /* The same as several objects, on up to `threads` threads: functions other than the first are to
  * be internal to the module, and their symbols become hidden. */
-bool codegen_parts(LLVMModuleRef module, const struct cpu_options *options, int threads,
-                   struct cpu_code *code, struct diag *diag);
+bool codegen_parts(LLVMModuleRef module, LLVMTargetMachineRef machine,
+                   const struct cpu_options *options, int threads, struct cpu_code *code,
+                   struct diag *diag);
 
 #endif

@@ -133,7 +133,7 @@ bool cpu_compile(struct hlo_module *hlo, const struct cpu_options *options, enum
     bool ok = emit_program(&g, options, target.arch, code);
     debug_finish(&g);
     if (ok && options->in_parts && output == CPU_OBJ)
-        ok = codegen_parts(g.b.module, options, cores_here(), code, diag);
+        ok = codegen_parts(g.b.module, machine, options, cores_here(), code, diag);
     else if (ok)
         ok = codegen_module(g.b.module, machine, options, output, code, diag);
     LLVMDisposeMessage(triple);

@@ -46,24 +46,8 @@ int64_t custom_call_scratch(const struct hlo_instr *instr) {
 
 static LLVMValueRef string(struct cpu_gen *g, const char *text) {
     LLVMValueRef data = LLVMConstStringInContext2(g->b.context, text, strlen(text), false);
-    LLVMValueRef global = LLVMAddGlobal(g->b.module, LLVMTypeOf(data), "text");
-    LLVMSetInitializer(global, data);
-    LLVMSetGlobalConstant(global, true);
-    LLVMSetLinkage(global, LLVMPrivateLinkage);
+    LLVMValueRef global = cpu_read_only(&g->b, data, "text");
     LLVMSetUnnamedAddress(global, LLVMGlobalUnnamedAddr);
-    return global;
-}
-
-static LLVMValueRef sizes(struct cpu_gen *g, const struct shape *shape) {
-    LLVMValueRef constants[SHAPE_MAX_RANK];
-    for (int d = 0; d < shape->rank; d++)
-        constants[d] = gen_i64(g, shape->dims[d]);
-    LLVMTypeRef i64 = LLVMInt64TypeInContext(g->b.context);
-    LLVMValueRef data = LLVMConstArray2(i64, constants, (uint64_t)shape->rank);
-    LLVMValueRef global = LLVMAddGlobal(g->b.module, LLVMTypeOf(data), "dims");
-    LLVMSetInitializer(global, data);
-    LLVMSetGlobalConstant(global, true);
-    LLVMSetLinkage(global, LLVMPrivateLinkage);
     return global;
 }
 
@@ -79,7 +63,7 @@ static void describe(struct cpu_gen *g, LLVMTypeRef type, LLVMValueRef array, in
     LLVMValueRef to = LLVMBuildInBoundsGEP2(g->b.builder, type, array, &number, 1, "");
     set_field(g, type, to, 0, string(g, element_type_name(shape->type)));
     set_field(g, type, to, 1, gen_i64(g, shape->rank));
-    set_field(g, type, to, 2, sizes(g, shape));
+    set_field(g, type, to, 2, gen_numbers(g, shape->rank, shape->dims));
     set_field(g, type, to, 3, data);
 }
 

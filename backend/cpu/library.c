@@ -49,10 +49,7 @@ LLVMValueRef gen_numbers(struct cpu_gen *g, int count, const int64_t *values) {
     for (int i = 0; i < count; i++)
         constants[i] = gen_i64(g, values[i]);
     LLVMValueRef data = LLVMConstArray2(i64, constants, (uint64_t)count);
-    LLVMValueRef global = LLVMAddGlobal(g->b.module, LLVMTypeOf(data), "config");
-    LLVMSetInitializer(global, data);
-    LLVMSetGlobalConstant(global, true);
-    LLVMSetLinkage(global, LLVMPrivateLinkage);
+    LLVMValueRef global = cpu_read_only(&g->b, data, "config");
     LLVMSetUnnamedAddress(global, LLVMGlobalUnnamedAddr);
     return global;
 }

@@ -134,26 +134,13 @@ LLVMValueRef *gen_leaves(struct cpu_gen *g, const struct hlo_instr *instr) {
     return scope_find(&g->seen, key, 3);
 }
 
-static const struct literal *literal_leaf(const struct literal *literal, int leaf) {
-    while (shape_is_tuple(literal->shape)) {
-        int i = 0;
-        while (leaf >= literal->shape->tuple[i]->nleaves)
-            leaf -= literal->shape->tuple[i++]->nleaves;
-        literal = literal->elements[i];
-    }
-    return literal;
-}
-
 LLVMValueRef gen_constant(struct cpu_gen *g, const struct hlo_instr *instr, int leaf) {
     const char *name = arena_printf(g->arena, "constant.%d.%d", instr->id, leaf);
     LLVMValueRef global = LLVMGetNamedGlobal(g->b.module, name);
     if (global) return global;
     const struct literal *literal = literal_leaf(instr->literal, leaf);
     LLVMValueRef data = LLVMConstStringInContext2(g->b.context, literal->data, literal->size, true);
-    global = LLVMAddGlobal(g->b.module, LLVMTypeOf(data), name);
-    LLVMSetInitializer(global, data);
-    LLVMSetGlobalConstant(global, true);
-    LLVMSetLinkage(global, LLVMPrivateLinkage);
+    global = cpu_read_only(&g->b, data, name);
     LLVMSetAlignment(global, 64);
     return global;
 }

@@ -147,10 +147,7 @@ LLVMValueRef ir_slot(struct cpu_builder *b, LLVMTypeRef type, int64_t count, int
 LLVMValueRef ir_table(struct cpu_builder *b, const int64_t *values, int64_t count) {
     LLVMValueRef data = LLVMConstStringInContext2(b->context, (const char *)values,
                                                   (size_t)count * sizeof *values, true);
-    LLVMValueRef global = LLVMAddGlobal(b->module, LLVMTypeOf(data), "offsets");
-    LLVMSetInitializer(global, data);
-    LLVMSetGlobalConstant(global, true);
-    LLVMSetLinkage(global, LLVMPrivateLinkage);
+    LLVMValueRef global = cpu_read_only(b, data, "offsets");
     LLVMSetAlignment(global, 64);
     return global;
 }

@@ -77,27 +77,6 @@ static void add_all_rows(struct vector_code *v, LLVMValueRef function, int strea
     ir_loop_end(b, &loop);
 }
 
-/* void sums(ptr a, i64 k, ptr b, i64 b_step, i64 n, ptr sums) */
-static LLVMValueRef sums_function(struct cpu_builder *b, const struct cpu_target *target,
-                                  enum element_type from, enum element_type type) {
-    char name[64];
-    snprintf(name, sizeof name, "product.sums.%s.%s", element_type_name(from),
-             element_type_name(type));
-    LLVMValueRef function = LLVMGetNamedFunction(b->module, name);
-    if (function) return function;
-    LLVMTypeRef p = ir_pointer(b), i64 = ir_i64(b);
-    LLVMBasicBlockRef back;
-    function = ir_function_begin(b, name, 6, (LLVMTypeRef[]){p, i64, p, i64, i64, p}, &back);
-    matmul_mark_wide(b, target, function);
-    struct vector_code v = vector_code(b, target, from, type);
-    LLVMValueRef k = LLVMGetParam(function, 1);
-    LLVMValueRef whole = i_and(b, k, ir_k(b, -(int64_t)STREAMS));
-    add_all_rows(&v, function, STREAMS, ir_k(b, 0), whole);
-    add_all_rows(&v, function, 1, whole, k);
-    ir_function_end(b, back);
-    return function;
-}
-
 /* The lanes of a vector added up. */
 static LLVMValueRef sum_of_lanes(struct vector_code *v, LLVMValueRef x) {
     struct cpu_builder *b = v->b;
@@ -142,7 +121,7 @@ static void dot_columns(struct vector_code *v, LLVMValueRef function, int column
     struct cpu_builder *b = v->b;
     LLVMValueRef a = LLVMGetParam(function, 0), k = LLVMGetParam(function, 1);
     LLVMValueRef base = LLVMGetParam(function, 2), step = LLVMGetParam(function, 3);
-    LLVMValueRef out = LLVMGetParam(function, 5), column[COLUMNS];
+    LLVMValueRef out = LLVMGetParam(function, 5), column[COLUMNS] = {NULL};
     LLVMValueRef sums[COLUMNS * DOT_VECTORS], totals[COLUMNS];
     struct ir_loop loop = ir_loop_begin(b, start, limit, columns, true);
     for (int i = 0; i < columns; i++)
@@ -163,11 +142,20 @@ static void dot_columns(struct vector_code *v, LLVMValueRef function, int column
     ir_loop_end(b, &loop);
 }
 
-/* void dots(ptr a, i64 k, ptr b, i64 n_step, i64 n, ptr sums) */
-static LLVMValueRef dots_function(struct cpu_builder *b, const struct cpu_target *target,
-                                  enum element_type from, enum element_type type) {
+/* ---- the functions ---- */
+
+/* Emits the work on items [start, limit), `group` at a time. */
+typedef void vector_work(struct vector_code *v, LLVMValueRef function, int group,
+                         LLVMValueRef start, LLVMValueRef limit);
+
+/* void NAME(ptr a, i64 k, ptr b, i64 b_step, i64 n, ptr sums), one a module for its types: the work
+ * on all items, as many as parameter `items` says, in groups and then one by one. */
+static LLVMValueRef vector_function(struct cpu_builder *b, const struct cpu_target *target,
+                                    const char *what, enum element_type from,
+                                    enum element_type type, unsigned items, int group,
+                                    vector_work *work) {
     char name[64];
-    snprintf(name, sizeof name, "product.dots.%s.%s", element_type_name(from),
+    snprintf(name, sizeof name, "product.%s.%s.%s", what, element_type_name(from),
              element_type_name(type));
     LLVMValueRef function = LLVMGetNamedFunction(b->module, name);
     if (function) return function;
@@ -176,12 +164,24 @@ static LLVMValueRef dots_function(struct cpu_builder *b, const struct cpu_target
     function = ir_function_begin(b, name, 6, (LLVMTypeRef[]){p, i64, p, i64, i64, p}, &back);
     matmul_mark_wide(b, target, function);
     struct vector_code v = vector_code(b, target, from, type);
-    LLVMValueRef n = LLVMGetParam(function, 4);
-    LLVMValueRef whole = i_and(b, n, ir_k(b, -(int64_t)COLUMNS));
-    dot_columns(&v, function, COLUMNS, ir_k(b, 0), whole);
-    dot_columns(&v, function, 1, whole, n);
+    LLVMValueRef count = LLVMGetParam(function, items);
+    LLVMValueRef whole = i_and(b, count, ir_k(b, -(int64_t)group));
+    work(&v, function, group, ir_k(b, 0), whole);
+    work(&v, function, 1, whole, count);
     ir_function_end(b, back);
     return function;
+}
+
+/* Sums of rows of B times elements of a: the items are the k rows. */
+static LLVMValueRef sums_function(struct cpu_builder *b, const struct cpu_target *target,
+                                  enum element_type from, enum element_type type) {
+    return vector_function(b, target, "sums", from, type, 1, STREAMS, add_all_rows);
+}
+
+/* Inner products of a with the columns of B: the items are the n columns. */
+static LLVMValueRef dots_function(struct cpu_builder *b, const struct cpu_target *target,
+                                  enum element_type from, enum element_type type) {
+    return vector_function(b, target, "dots", from, type, 4, COLUMNS, dot_columns);
 }
 
 /* ---- planning ---- */

@@ -2,22 +2,13 @@
 #include "backend/cpu/gen.h"
 
 #include "backend/cpu/emit.h"
+#include "passes/util.h"
 
 /* ---- the combining computation ---- */
 
-/* The operation that a reducer is, where it is one operation of its two parameters. */
-static enum hlo_opcode single_operation(const struct hlo_computation *computation) {
-    const struct hlo_instr *root = computation->root;
-    if (computation->nparameters != 2 || root->noperands != 2) return OPCODE_INVALID;
-    const struct hlo_instr *a = computation->parameters[0], *b = computation->parameters[1];
-    bool both = (root->operands[0] == a && root->operands[1] == b) ||
-                (root->operands[0] == b && root->operands[1] == a);
-    return both && root->shape->type == a->shape->type ? root->opcode : OPCODE_INVALID;
-}
-
 void gen_reducer_init(const struct hlo_instr *instr, struct cpu_reducer *reducer) {
     *reducer = (struct cpu_reducer){.computation = instr->called[0], .n = instr->noperands / 2};
-    enum hlo_opcode op = single_operation(reducer->computation);
+    enum hlo_opcode op = reducer_operation(reducer->computation);
     enum element_type type = instr->operands[0]->shape->type;
     if (element_type_is_float(type) && (op == OP_ADD || op == OP_MULTIPLY)) reducer->op = op;
     for (int k = 0; k < reducer->n; k++) {

@@ -4,6 +4,7 @@
 #include "backend/cpu/lowering.h"
 
 #include "backend/cpu/emit.h"
+#include "passes/util.h"
 
 struct form {
     int scan;  /* the dimension that a running sum goes along, -1: none */
@@ -27,12 +28,8 @@ static bool is_running(const struct window_dim *w, int64_t size, bool *back) {
 
 /* Whether the order in which elements are combined does not count. */
 static bool is_associative(const struct hlo_instr *instr) {
-    const struct hlo_instr *root = instr->called[0]->root;
-    if (instr->noperands != 2 || root->noperands != 2) return false;
-    for (int i = 0; i < 2; i++)
-        if (root->operands[i]->opcode != OP_PARAMETER) return false;
-    if (root->operands[0] == root->operands[1]) return false;
-    switch (root->opcode) {
+    if (instr->noperands != 2) return false;
+    switch (reducer_operation(instr->called[0])) {
     case OP_ADD:
     case OP_MULTIPLY:
     case OP_MAXIMUM:

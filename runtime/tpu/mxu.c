@@ -7,17 +7,6 @@
 typedef float vec __attribute__((vector_size(32), aligned(4), may_alias));
 enum { WIDTH = 8, ROWS = 4 };
 
-static inline float as_float(uint32_t word) {
-    float value;
-    memcpy(&value, &word, sizeof value);
-    return value;
-}
-static inline uint32_t as_word(float value) {
-    uint32_t word;
-    memcpy(&word, &value, sizeof word);
-    return word;
-}
-
 static inline uint32_t rounded(uint32_t x) {
     uint32_t near = (x + 0x7fff + (x >> 16 & 1)) & 0xffff0000;
     return (x & 0x7fffffff) > 0x7f800000 ? x | 0x00400000 : near;
@@ -33,13 +22,13 @@ static inline uint32_t high_bits(uint32_t word) {
 }
 static inline float after_high(uint32_t word) {
     bool finite = (word & 0x7f800000) != 0x7f800000;
-    return as_float(finite ? word : 0) - as_float(finite ? high_bits(word) : 0);
+    return lane_float(finite ? word : 0) - lane_float(finite ? high_bits(word) : 0);
 }
 static inline float high_part(uint32_t word) {
-    return as_float(high_bits(word));
+    return lane_float(high_bits(word));
 }
 static inline float middle_part(uint32_t word) {
-    return as_float(rounded(as_word(after_high(word))));
+    return lane_float(rounded(lane_bits(after_high(word))));
 }
 static inline float low_part(uint32_t word) {
     return after_high(word) - middle_part(word);
@@ -52,7 +41,7 @@ static inline float low_part(uint32_t word) {
             rows[i] = (expression);                                                                \
         }                                                                                          \
     }
-ROWS_OF(rounded_rows, as_float(rounded(x)))
+ROWS_OF(rounded_rows, lane_float(rounded(x)))
 ROWS_OF(high_rows, high_part(x))
 ROWS_OF(middle_rows, middle_part(x))
 ROWS_OF(low_rows, low_part(x))
@@ -63,8 +52,8 @@ TPU_CLONES static void packed_rows(float (*rows)[TPU_MXU_DIM], const uint32_t *v
         float *low = rows[2 * s], *high = rows[2 * s + 1];
         for (int l = 0; l < TPU_LANES; l++) {
             uint32_t x = v[s * TPU_LANES + l] & mask[s * TPU_LANES + l];
-            low[l] = as_float(x << 16);
-            high[l] = as_float(x & 0xffff0000);
+            low[l] = lane_float(x << 16);
+            high[l] = lane_float(x & 0xffff0000);
         }
     }
 }
@@ -88,7 +77,7 @@ TPU_CLONES bool tpu_mxu_nonfinite(const float (*rows)[TPU_MXU_DIM], int count) {
     const float *all = rows[0];
     uint32_t found = 0;
     for (int i = 0; i < count * TPU_MXU_DIM; i++)
-        found |= (as_word(all[i]) & 0x7f800000) == 0x7f800000;
+        found |= (lane_bits(all[i]) & 0x7f800000) == 0x7f800000;
     return found;
 }
 
