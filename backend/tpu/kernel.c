@@ -193,6 +193,10 @@ void loop_end(struct kernel *k, struct loop *loop, treg count) {
     treg more = count ? k_binary(k, TPU_SLTS, loop->counter, count)
                       : k_binary_i(k, TPU_SLTS, loop->counter, (int32_t)loop->count);
     k_emit(k, (struct mop){.op = TPU_BR, .target = loop->head, .pred = more});
+    if (!count && loop->head == k->mir->nblocks - 1) {
+        k->mir->blocks[loop->head].trips = loop->count;
+        k->mir->blocks[loop->head].counter = loop->counter;
+    }
     k->mir->depth--;
     k_block(k);
 }

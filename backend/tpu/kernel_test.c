@@ -37,8 +37,7 @@ static void run(struct fixture *f, treg result) {
     k_emit(k, (struct mop){.op = TPU_HALT});
     k->mir->spill_word = SPILL_WORD;
     k->mir->spill_row = SPILL_ROW;
-    const char *why = mir_allocate(k->mir);
-    if (!why) why = mir_schedule(k->mir, &f->code);
+    const char *why = mir_finish(k->mir, &f->code);
     if (why) fail_msg("%s", why);
     for (int i = 0; i < f->code.nfixups; i++) {
         struct tpu_bundle *bundle = &f->code.bundles[f->code.fixups[i].bundle];

@@ -108,7 +108,14 @@ static void set_depths(struct job *job) {
     for (int i = 0; i < 3; i++)
         if (fifos[i] < depth) depth = fifos[i];
     job->k->mir->unit_depth = (int)depth;
-    if (chip->mxu_fifo < job->k->mir->mxu_depth) job->k->mir->mxu_depth = (int)chip->mxu_fifo;
+    struct mir *mir = job->k->mir;
+    if (chip->mxu_fifo < mir->mxu_depth) mir->mxu_depth = (int)chip->mxu_fifo;
+    for (int u = 0; u < TPU_MAX_UNITS; u++)
+        mir->units[u] = (struct mir_unit){(int)chip->mxu_latency_cycles, (int)chip->mxu_fifo};
+    mir->units[MIR_EUP] = (struct mir_unit){(int)chip->eup_latency_cycles, (int)chip->eup_fifo};
+    mir->units[MIR_XLU] = (struct mir_unit){(int)chip->xlu_latency_cycles, (int)chip->xlu_fifo};
+    mir->units[MIR_V2S] = (struct mir_unit){(int)chip->v2s_latency_cycles, (int)chip->v2s_fifo};
+    mir->transpose_latency = (int)chip->xlu_transpose_cycles;
 }
 
 void job_open(struct job *job, struct lower *lower, const struct hlo_instr *instr) {
@@ -134,17 +141,16 @@ static const char *finish_code(struct job *job) {
     struct mir *mir = job->k->mir;
     mir->spill_row = job->row + VMEM_GUARD;
     mir->spill_word = SMEM_SPILL;
-    const char *why = mir_allocate(mir);
+    begin_lines(lower, job->instr);
+    int first = lower->code.count;
+    const char *why = mir_finish(mir, &lower->code);
+    if (lower->code.count == first) lower->nlines--;
     if (why) return why;
     if (mir->spill_row + 8 * (int64_t)mir->spill_rows > vmem_rows(lower))
         return "a kernel needs more VMEM than there is";
     if (SMEM_SPILL + mir->spill_words > lower->options->chip.smem_bytes / 4)
         return "a kernel needs more SMEM than there is";
-    begin_lines(lower, job->instr);
-    int first = lower->code.count;
-    why = mir_schedule(mir, &lower->code);
-    if (lower->code.count == first) lower->nlines--;
-    return why;
+    return NULL;
 }
 
 bool job_close(struct job *job) {

@@ -5,6 +5,10 @@ struct mir *mir_new(struct arena *arena) {
     mir->arena = arena;
     mir->mxu_depth = 32;
     mir->unit_depth = 4;
+    /* What any chip has; whoever knows the chip says more. */
+    for (int u = 0; u < MIR_UNITS; u++)
+        mir->units[u] = (struct mir_unit){u < TPU_MAX_UNITS ? 256 : 24, 16};
+    mir->transpose_latency = TPU_LANES;
     mir->nregs = 1; /* 0 is no register */
     mir->classes = arena_grow(arena, NULL, &mir->reg_capacity, 64, sizeof *mir->classes);
     mir_block(mir);
@@ -95,4 +99,111 @@ int mir_refs(struct mop *op, struct mir_ref reads[MIR_MOST_READS], struct mir_re
         list.count = 0;
     }
     return list.count;
+}
+
+int mir_unit_of(const struct mop *op, bool *push, int *results) {
+    *push = true;
+    *results = 1;
+    switch (tpu_op_info(op->op)->effect) {
+    case TPU_EFFECT_MXU_WEIGHT: *results = 0; return op->unit;
+    case TPU_EFFECT_MXU_PUSH: *results = op->op == TPU_MPUSHBF ? 2 : 1; return op->unit;
+    case TPU_EFFECT_MXU_POP: *push = false; return op->unit;
+    case TPU_EFFECT_EUP_POP: *push = false; return MIR_EUP;
+    case TPU_EFFECT_EUP_PUSH: return MIR_EUP;
+    case TPU_EFFECT_XLU_POP: *push = false; return MIR_XLU;
+    case TPU_EFFECT_XLU_PUSH:
+        *results = op->op == TPU_XTR ? 0 : op->op == TPU_XTRL ? op->literal : 1;
+        return MIR_XLU;
+    case TPU_EFFECT_V2S_POP: *push = false; return MIR_V2S;
+    case TPU_EFFECT_V2S_PUSH: return MIR_V2S;
+    default: return -1;
+    }
+}
+
+bool mir_is_branch(const struct mop *op) {
+    return tpu_op_info(op->op)->imm == TPU_IMM_TARGET || op->op == TPU_JR || op->op == TPU_HALT ||
+           op->op == TPU_TRAP;
+}
+
+bool mir_is_smem(const struct mop *op) {
+    return op->op == TPU_SLD || op->op == TPU_SST;
+}
+
+/* ---- liveness ---- */
+
+struct block_sets {
+    size_t words;
+    uint64_t *use, *def, *in; /* by block */
+};
+
+static bool test_bit(const uint64_t *set, int bit) {
+    return set[bit / 64] >> (bit % 64) & 1;
+}
+
+static void set_bit(uint64_t *set, int bit) {
+    set[bit / 64] |= (uint64_t)1 << (bit % 64);
+}
+
+static void collect_block(struct block_sets *sets, const struct mblock *block, int index) {
+    uint64_t *use = sets->use + (size_t)index * sets->words,
+             *def = sets->def + (size_t)index * sets->words;
+    for (int i = 0; i < block->count; i++) {
+        struct mir_ref reads[MIR_MOST_READS], write;
+        int n = mir_refs(&block->ops[i], reads, &write);
+        for (int k = 0; k < n; k++)
+            if (!test_bit(def, *reads[k].reg)) set_bit(use, *reads[k].reg);
+        if (write.reg) set_bit(def, *write.reg);
+    }
+}
+
+int mir_successors(const struct mir *mir, int index, int next[4]) {
+    const struct mblock *block = &mir->blocks[index];
+    int n = 0;
+    bool falls = index + 1 < mir->nblocks;
+    for (int i = 0; i < block->count && n < 3; i++) {
+        const struct mop *op = &block->ops[i];
+        if (tpu_op_info(op->op)->imm != TPU_IMM_TARGET) continue;
+        if (op->target >= 0) next[n++] = op->target;
+        if (op->op == TPU_BR && !op->pred) falls = false;
+    }
+    if (falls) next[n++] = index + 1;
+    return n;
+}
+
+static bool flow_back(const struct mir *mir, struct block_sets *sets, int index) {
+    size_t words = sets->words;
+    uint64_t *in = sets->in + (size_t)index * words;
+    const uint64_t *use = sets->use + (size_t)index * words,
+                   *def = sets->def + (size_t)index * words;
+    int next[4], n = mir_successors(mir, index, next);
+    bool changed = false;
+    for (size_t w = 0; w < words; w++) {
+        uint64_t out = 0;
+        for (int k = 0; k < n; k++)
+            out |= sets->in[(size_t)next[k] * words + w];
+        uint64_t now = use[w] | (out & ~def[w]);
+        changed |= now != in[w];
+        in[w] = now;
+    }
+    return changed;
+}
+
+void mir_liveness(const struct mir *mir, struct arena *arena, struct mir_liveness *live) {
+    struct block_sets sets = {.words = ((size_t)mir->nregs + 63) / 64};
+    size_t total = sets.words * (size_t)mir->nblocks;
+    sets.use = arena_array(arena, total, sizeof(uint64_t));
+    sets.def = arena_array(arena, total, sizeof(uint64_t));
+    sets.in = arena_array(arena, total, sizeof(uint64_t));
+    for (int b = 0; b < mir->nblocks; b++)
+        collect_block(&sets, &mir->blocks[b], b);
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (int b = mir->nblocks - 1; b >= 0; b--)
+            changed |= flow_back(mir, &sets, b);
+    }
+    *live = (struct mir_liveness){sets.words, sets.in};
+}
+
+bool mir_live_in(const struct mir_liveness *live, int block, treg reg) {
+    return test_bit(live->in + (size_t)block * live->words, reg);
 }

@@ -31,8 +31,9 @@ struct mop {
     int32_t stride;        /* MIR_STRIDE_IMM */
     int literal;           /* a flag (F), a count (N) */
     int target;            /* branches: a block; or -1 - label, a place in the program */
-    int tag; /* memory that a load or store touches; others with other tags are disjoint, and
-                tag 0 may be any */
+    int tag;   /* memory that a load or store touches; others with other tags are disjoint, and
+                  tag 0 may be any */
+    int cycle; /* in a block whose schedule is settled */
 };
 
 struct mblock {
@@ -40,6 +41,26 @@ struct mblock {
     int count, capacity;
     int depth;   /* of loops around it */
     int address; /* first bundle, relative to the kernel, once scheduled */
+    /* A loop that is this block alone and runs `trips` times (0: it is none): it ends with the
+     * counter's increment, which starts from 0, a comparison and a branch. */
+    int64_t trips;
+    treg counter;
+    /* Every op has its cycle, of `length`, and what is under way may arrive in the next block of
+     * the same group (> 0; the blocks of a group follow each other). */
+    bool settled;
+    int length, group;
+};
+
+/* Units behind FIFOs: the matrix units, then the others. */
+enum {
+    MIR_EUP = TPU_MAX_UNITS,
+    MIR_XLU,
+    MIR_V2S,
+    MIR_UNITS,
+};
+/* From a push to its result, and results that may be under way. */
+struct mir_unit {
+    int latency, fifo;
 };
 
 struct mir {
@@ -51,6 +72,8 @@ struct mir {
     int depth;
     /* Results that a block may have pushed and not popped: of a matrix unit, of the other units. */
     int mxu_depth, unit_depth;
+    struct mir_unit units[MIR_UNITS];
+    int transpose_latency; /* from the last push of a transpose to its first result */
     /* Where spilled registers go: rows of VMEM and words of SMEM, and how many there are. */
     int64_t spill_row, spill_word;
     int spill_rows, spill_words;
@@ -75,8 +98,33 @@ struct mir_ref {
  * predicated writes, read-modify-write) is in both. */
 int mir_refs(struct mop *op, struct mir_ref reads[MIR_MOST_READS], struct mir_ref *write);
 
-/* Gives every virtual register a physical one, or memory. NULL, or why that cannot be. */
-const char *mir_allocate(struct mir *mir);
+/* The unit (MIR_EUP, ..., a matrix unit's number) that the instruction pushes to or pops from, -1:
+ * none; and how many results a push makes. */
+int mir_unit_of(const struct mop *op, bool *push, int *results);
+/* Ends a block: a branch, or the program's end. */
+bool mir_is_branch(const struct mop *op);
+/* Where a load or store finds its address: SMEM or VMEM. */
+bool mir_is_smem(const struct mop *op);
+/* Blocks that may follow: the next one, and where branches go; their number. */
+int mir_successors(const struct mir *mir, int block, int next[4]);
+
+/* Which virtual registers hold something that is still read, where a block begins. */
+struct mir_liveness {
+    size_t words; /* of 64 registers, a block */
+    uint64_t *in; /* by block */
+};
+void mir_liveness(const struct mir *mir, struct arena *arena, struct mir_liveness *live);
+bool mir_live_in(const struct mir_liveness *live, int block, treg reg);
+
+/* Software pipelining: loops of one block become a settled prologue, kernel and epilogue where that
+ * takes fewer cycles; their group is the loop's block + 1. Before registers are allocated. By
+ * block: `refused`, the loop stays as it is; `tight`, it spares the registers that spilling needs.
+ */
+void mir_pipeline(struct mir *mir, const bool *refused, const bool *tight);
+
+/* Gives every virtual register a physical one, or memory. NULL, or why that cannot be. *group: 0,
+ * or a settled group that needs more registers than there are; no code has changed then. */
+const char *mir_allocate(struct mir *mir, int *group);
 
 /* A branch whose target is still to be filled in: pair 0 of a bundle. */
 struct mir_fixup {
@@ -93,7 +141,11 @@ struct mir_code {
 };
 
 /* Schedules and packs allocated code, appending to `code`; sets the blocks' addresses. Fixups name
- * bundles of `code` for blocks, and labels. NULL, or what is wrong with it. */
-const char *mir_schedule(struct mir *mir, struct mir_code *code);
+ * bundles of `code` for blocks, and labels. NULL, or what is wrong with it. *group: 0, or a settled
+ * group that cannot be packed; nothing is appended then. */
+const char *mir_schedule(struct mir *mir, struct mir_code *code, int *group);
+
+/* All of it: pipelined loops, registers, bundles. */
+const char *mir_finish(struct mir *mir, struct mir_code *code);
 
 #endif

@@ -35,73 +35,14 @@ struct allocator {
 
 /* ---- live ranges ---- */
 
-typedef uint64_t word;
-
-struct liveness {
-    size_t words;
-    word *use, *def, *in; /* by block */
-};
-
-static bool test_bit(const word *set, int bit) {
-    return set[bit / 64] >> (bit % 64) & 1;
-}
-
-static void set_bit(word *set, int bit) {
-    set[bit / 64] |= (word)1 << (bit % 64);
-}
-
-static void collect_block(struct liveness *live, struct mblock *block, int index) {
-    word *use = live->use + (size_t)index * live->words,
-         *def = live->def + (size_t)index * live->words;
-    for (int i = 0; i < block->count; i++) {
-        struct mir_ref reads[MIR_MOST_READS], write;
-        int n = mir_refs(&block->ops[i], reads, &write);
-        for (int k = 0; k < n; k++)
-            if (!test_bit(def, *reads[k].reg)) set_bit(use, *reads[k].reg);
-        if (write.reg) set_bit(def, *write.reg);
-    }
-}
-
-/* Blocks that may follow: the next one, and where branches go. */
-static int successors(const struct mir *mir, int index, int next[4]) {
-    const struct mblock *block = &mir->blocks[index];
-    int n = 0;
-    bool falls = index + 1 < mir->nblocks;
-    for (int i = 0; i < block->count && n < 3; i++) {
-        const struct mop *op = &block->ops[i];
-        if (tpu_op_info(op->op)->imm != TPU_IMM_TARGET) continue;
-        if (op->target >= 0) next[n++] = op->target;
-        if (op->op == TPU_BR && !op->pred) falls = false;
-    }
-    if (falls) next[n++] = index + 1;
-    return n;
-}
-
-static bool flow_back(const struct mir *mir, struct liveness *live, int index) {
-    size_t words = live->words;
-    word *in = live->in + (size_t)index * words;
-    const word *use = live->use + (size_t)index * words, *def = live->def + (size_t)index * words;
-    int next[4], n = successors(mir, index, next);
-    bool changed = false;
-    for (size_t w = 0; w < words; w++) {
-        word out = 0;
-        for (int k = 0; k < n; k++)
-            out |= live->in[(size_t)next[k] * words + w];
-        word now = use[w] | (out & ~def[w]);
-        changed |= now != in[w];
-        in[w] = now;
-    }
-    return changed;
-}
-
 static void extend(struct range *range, int position) {
     if (range->start < 0 || position < range->start) range->start = position;
     if (position > range->end) range->end = position;
 }
 
-static void extend_live(struct allocator *a, const word *set, size_t words, int position) {
+static void extend_live(struct allocator *a, const uint64_t *set, size_t words, int position) {
     for (size_t w = 0; w < words; w++)
-        for (word bits = set[w]; bits; bits &= bits - 1)
+        for (uint64_t bits = set[w]; bits; bits &= bits - 1)
             extend(&a->ranges[w * 64 + (size_t)__builtin_ctzll(bits)], position);
 }
 
@@ -125,35 +66,57 @@ static void note_refs(struct allocator *a, struct mop *op, int position, double 
     range->def = range->defs++ == 0 && makes_constant(op) ? op : NULL;
 }
 
+static double weight_at(int depth) {
+    double weight = 1;
+    for (int d = 0; d < depth && d < 6; d++)
+        weight *= 10;
+    return weight;
+}
+
+static int positions_of(const struct mblock *block) {
+    return block->settled ? block->length : block->count;
+}
+
+/* What blocks of a settled group write keeps its register for all of the group: it may be under way
+ * where one of them ends. */
+static void hold_in_group(struct allocator *a, int first, const int *starts) {
+    struct mir *mir = a->mir;
+    int last = first;
+    while (last + 1 < mir->nblocks && mir->blocks[last + 1].group == mir->blocks[first].group)
+        last++;
+    for (int b = first; b <= last; b++) {
+        for (int i = 0; i < mir->blocks[b].count; i++) {
+            struct mir_ref reads[MIR_MOST_READS], write;
+            mir_refs(&mir->blocks[b].ops[i], reads, &write);
+            if (!write.reg) continue;
+            extend(&a->ranges[*write.reg], 2 * starts[first]);
+            extend(&a->ranges[*write.reg], 2 * starts[last + 1] - 1);
+        }
+    }
+}
+
 static void find_ranges(struct allocator *a) {
     struct mir *mir = a->mir;
-    struct liveness live = {.words = ((size_t)mir->nregs + 63) / 64};
-    size_t total = live.words * (size_t)mir->nblocks;
-    live.use = arena_array(a->arena, total, sizeof(word));
-    live.def = arena_array(a->arena, total, sizeof(word));
-    live.in = arena_array(a->arena, total, sizeof(word));
-    for (int b = 0; b < mir->nblocks; b++)
-        collect_block(&live, &mir->blocks[b], b);
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (int b = mir->nblocks - 1; b >= 0; b--)
-            changed |= flow_back(mir, &live, b);
-    }
+    struct mir_liveness live;
+    int *starts = arena_array(a->arena, (size_t)mir->nblocks + 1, sizeof *starts);
+    mir_liveness(mir, a->arena, &live);
     for (int r = 0; r < mir->nregs; r++)
         a->ranges[r] = (struct range){.start = -1, .end = -1, .phys = -1};
-    int position = 0;
     for (int b = 0; b < mir->nblocks; b++) {
         struct mblock *block = &mir->blocks[b];
-        double weight = 1;
-        for (int d = 0; d < block->depth && d < 6; d++)
-            weight *= 10;
-        extend_live(a, live.in + (size_t)b * live.words, live.words, 2 * position);
+        double weight = weight_at(block->depth);
+        int start = starts[b], end = starts[b + 1] = start + positions_of(block);
+        extend_live(a, live.in + (size_t)b * live.words, live.words, 2 * start);
         for (int i = 0; i < block->count; i++)
-            note_refs(a, &block->ops[i], position++, weight);
-        int next[4], n = successors(mir, b, next);
+            note_refs(a, &block->ops[i], start + (block->settled ? block->ops[i].cycle : i),
+                      weight);
+        int next[4], n = mir_successors(mir, b, next);
         for (int k = 0; k < n; k++)
-            extend_live(a, live.in + (size_t)next[k] * live.words, live.words, 2 * position - 1);
+            extend_live(a, live.in + (size_t)next[k] * live.words, live.words, 2 * end - 1);
     }
+    for (int b = 0; b < mir->nblocks; b++)
+        if (mir->blocks[b].group && (b == 0 || mir->blocks[b - 1].group != mir->blocks[b].group))
+            hold_in_group(a, b, starts);
 }
 
 /* ---- the scan ---- */
@@ -345,7 +308,9 @@ static void rewrite_op(struct rewriter *w, struct mop op) {
 static void rewrite(struct allocator *a) {
     struct mir *mir = a->mir;
     for (int b = 0; b < mir->nblocks; b++) {
-        struct mblock old = mir->blocks[b], new = {.depth = old.depth};
+        struct mblock old = mir->blocks[b], new = old;
+        new.ops = NULL;
+        new.count = new.capacity = 0;
         struct rewriter w = {.a = a, .from = &old, .to = &new, .last_vector = TPU_VREGS - 1};
         if (b == 0 && a->reserved[MIR_S])
             emit(&w, &(struct mop){.op = TPU_SMOV, .d = TPU_SREGS, .bkind = MIR_B_IMM});
@@ -355,7 +320,23 @@ static void rewrite(struct allocator *a) {
     }
 }
 
-const char *mir_allocate(struct mir *mir) {
+/* A settled group that refers to something in memory, for which it has no room; 0: none. */
+static int cramped_group(struct allocator *a) {
+    const struct mir *mir = a->mir;
+    for (int b = 0; b < mir->nblocks; b++) {
+        for (int i = 0; i < mir->blocks[b].count && mir->blocks[b].settled; i++) {
+            struct mir_ref reads[MIR_MOST_READS], write;
+            int n = mir_refs(&mir->blocks[b].ops[i], reads, &write);
+            bool cramped = write.reg && a->ranges[*write.reg].phys < 0;
+            for (int k = 0; k < n; k++)
+                cramped |= a->ranges[*reads[k].reg].phys < 0;
+            if (cramped) return mir->blocks[b].group;
+        }
+    }
+    return 0;
+}
+
+const char *mir_allocate(struct mir *mir, int *group) {
     if (mir->nregs > MOST_RANGES) return "a kernel has too many values";
     struct allocator a = {.mir = mir, .arena = arena_new()};
     a.ranges = arena_array(a.arena, (size_t)mir->nregs, sizeof *a.ranges);
@@ -379,7 +360,8 @@ const char *mir_allocate(struct mir *mir) {
         a.reserved[MIR_V] = true;
         scan_class(&a, MIR_V);
     }
-    if (!why) {
+    *group = why ? 0 : cramped_group(&a);
+    if (!why && !*group) {
         give_slots(&a);
         rewrite(&a);
     }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/tpu/mir.h"
+#include "backend/tpu/pack.h"
 
 /* Guesses of how long units take, for priorities only: pops wait. */
 enum { UNIT_LATENCY = 12 };
@@ -114,7 +114,7 @@ struct memory_state {
 /* Rows (or words) from the same base that do not overlap. */
 static bool are_apart(const struct scheduler *s, const struct access *x, const struct access *y) {
     const struct mop *a = &s->ops[x->node], *b = &s->ops[y->node];
-    bool smem = a->op == TPU_SLD || a->op == TPU_SST;
+    bool smem = mir_is_smem(a);
     if (smem) {
         if (a->a != b->a || x->base_writer != y->base_writer) return false;
         return a->bkind == MIR_B_IMM && b->bkind == MIR_B_IMM && a->imm != b->imm;
@@ -130,7 +130,7 @@ static void link_memory(struct scheduler *s, struct memory_state *memory,
                         const struct register_state *registers, int node, bool store) {
     const struct mop *op = &s->ops[node];
     int tag = op->tag;
-    bool smem = op->op == TPU_SLD || op->op == TPU_SST;
+    bool smem = mir_is_smem(op);
     treg base = smem ? op->a : op->base;
     struct access access = {node, tag, store, -1};
     if (base) access.base_writer = registers->writer[register_number(MIR_S, base - 1)];
@@ -165,26 +165,6 @@ struct unit_state {
     int npops, pop_capacity;
 };
 
-static int unit_of(const struct mop *op, bool *push, int *results) {
-    *push = true;
-    *results = 1;
-    switch (tpu_op_info(op->op)->effect) {
-    case TPU_EFFECT_MXU_WEIGHT: *results = 0; return op->unit;
-    case TPU_EFFECT_MXU_PUSH: *results = op->op == TPU_MPUSHBF ? 2 : 1; return op->unit;
-    case TPU_EFFECT_MXU_POP: *push = false; return op->unit;
-    case TPU_EFFECT_EUP_POP: *push = false; return TPU_MAX_UNITS;
-    case TPU_EFFECT_EUP_PUSH: return TPU_MAX_UNITS;
-    case TPU_EFFECT_XLU_POP: *push = false; return TPU_MAX_UNITS + 1;
-    case TPU_EFFECT_XLU_PUSH:
-        *results = op->op == TPU_XTR ? 0 : op->op == TPU_XTRL ? op->literal : 1;
-        return TPU_MAX_UNITS + 1;
-    case TPU_EFFECT_V2S_POP: *push = false; return TPU_MAX_UNITS + 2;
-    case TPU_EFFECT_V2S_PUSH: return TPU_MAX_UNITS + 2;
-    default: return -1;
-    }
-}
-enum { UNITS = TPU_MAX_UNITS + 3 };
-
 static void append_int(struct scheduler *s, int **list, int *count, int *capacity, int value) {
     *list = arena_grow(s->arena, *list, capacity, *count + 1, sizeof **list);
     (*list)[(*count)++] = value;
@@ -192,7 +172,7 @@ static void append_int(struct scheduler *s, int **list, int *count, int *capacit
 
 static void link_unit(struct scheduler *s, struct unit_state *units, int node) {
     bool push;
-    int results, which = unit_of(&s->ops[node], &push, &results);
+    int results, which = mir_unit_of(&s->ops[node], &push, &results);
     if (which < 0) return;
     struct unit_state *unit = &units[which];
     if (push) {
@@ -214,11 +194,6 @@ static void link_unit(struct scheduler *s, struct unit_state *units, int node) {
 }
 
 /* ---- the graph ---- */
-
-static bool is_branch(const struct mop *op) {
-    return tpu_op_info(op->op)->imm == TPU_IMM_TARGET || op->op == TPU_JR || op->op == TPU_HALT ||
-           op->op == TPU_TRAP;
-}
 
 static void link_effects(struct scheduler *s, struct memory_state *memories,
                          struct unit_state *units, const struct register_state *registers,
@@ -249,16 +224,16 @@ static void link_effects(struct scheduler *s, struct memory_state *memories,
 static void build_graph(struct scheduler *s) {
     struct register_state *registers = arena_alloc(s->arena, sizeof *registers);
     struct memory_state memories[MEMORIES] = {{.barrier = -1}, {.barrier = -1}};
-    struct unit_state units[UNITS];
+    struct unit_state units[MIR_UNITS];
     memset(registers->writer, -1, sizeof registers->writer);
-    for (int u = 0; u < UNITS; u++)
+    for (int u = 0; u < MIR_UNITS; u++)
         units[u] = (struct unit_state){.last_push = -1, .last_pop = -1};
     for (int i = 0; i < s->count; i++) {
         s->nodes[i] = (struct node){
             .first_edge = -1, .cycle = -1, .latency = tpu_op_info(s->ops[i].op)->latency};
     }
     for (int i = 0; i < s->count; i++) {
-        if (!is_branch(&s->ops[i])) link_effects(s, memories, units, registers, i);
+        if (!mir_is_branch(&s->ops[i])) link_effects(s, memories, units, registers, i);
         link_registers(s, registers, i);
     }
     for (int i = s->count - 1; i >= 0; i--) {
@@ -271,187 +246,6 @@ static void build_graph(struct scheduler *s) {
     }
 }
 
-/* ---- filling bundles ---- */
-
-struct filling {
-    struct tpu_bundle *bundle;
-    uint8_t imms, ports; /* in use */
-};
-
-static int use_imm(struct filling *f, uint16_t value) {
-    for (int i = TPU_IMMS - 1; i >= 0; i--)
-        if ((f->imms >> i & 1) && f->bundle->imm[i] == value) return i;
-    for (int i = TPU_IMMS - 1; i >= 0; i--) {
-        if (f->imms >> i & 1) continue;
-        f->imms |= (uint8_t)(1 << i);
-        f->bundle->imm[i] = value;
-        return i;
-    }
-    return -1;
-}
-
-static bool has_imm(const struct filling *f, int i, uint16_t value) {
-    return !(f->imms >> i & 1) || f->bundle->imm[i] == value;
-}
-
-static void set_imm(struct filling *f, int i, uint16_t value) {
-    f->imms |= (uint8_t)(1 << i);
-    f->bundle->imm[i] = value;
-}
-
-static int use_pair(struct filling *f, uint32_t value, int first, int last) {
-    for (int i = first; i <= last; i++) {
-        if (!has_imm(f, 2 * i, (uint16_t)value) || !has_imm(f, 2 * i + 1, (uint16_t)(value >> 16)))
-            continue;
-        set_imm(f, 2 * i, (uint16_t)value);
-        set_imm(f, 2 * i + 1, (uint16_t)(value >> 16));
-        return i;
-    }
-    return -1;
-}
-
-static int use_port(struct filling *f, int reg, int first) {
-    for (int i = first; i < TPU_PORTS; i++)
-        if ((f->ports >> i & 1) && f->bundle->port[i] == reg) return i;
-    for (int i = TPU_PORTS - 1; i >= first; i--) {
-        if (f->ports >> i & 1) continue;
-        f->ports |= (uint8_t)(1 << i);
-        f->bundle->port[i] = (uint8_t)reg;
-        return i;
-    }
-    return -1;
-}
-
-static int use_port_at(struct filling *f, int reg, int port) {
-    if ((f->ports >> port & 1) && f->bundle->port[port] != reg) return -1;
-    f->ports |= (uint8_t)(1 << port);
-    f->bundle->port[port] = (uint8_t)reg;
-    return port;
-}
-
-static bool fits_16(int32_t value) {
-    return value >= INT16_MIN && value <= INT16_MAX;
-}
-
-/* Code of an operand that is a number; -1 where no immediate is free. */
-static int operand_number(struct filling *f, int32_t value) {
-    int i = tpu_constant_code((uint32_t)value);
-    if (i >= 0) return i;
-    if (fits_16(value)) return (i = use_imm(f, (uint16_t)value)) < 0 ? -1 : TPU_OPERAND_IMM + i;
-    if ((value & 0xffff) == 0)
-        return (i = use_imm(f, (uint16_t)((uint32_t)value >> 16))) < 0 ? -1 : TPU_OPERAND_HIGH + i;
-    return (i = use_pair(f, (uint32_t)value, 0, 2)) < 0 ? -1 : TPU_OPERAND_PAIR + i;
-}
-
-static bool fill_operands(struct filling *f, const struct mop *op, const struct tpu_op_info *info,
-                          struct tpu_instr *instr) {
-    int code = 0;
-    instr->dest = (uint8_t)(op->d > 0 ? op->d - 1 : 0);
-    instr->a = (uint8_t)(op->a > 0 ? op->a - 1 : 0);
-    if (info->a == TPU_KIND_F || info->a == TPU_KIND_N) instr->a = (uint8_t)op->literal;
-    if (info->b == TPU_KIND_N)
-        code = op->literal;
-    else if (op->bkind == MIR_B_REG)
-        code = op->b > 0 ? op->b - 1 : 0;
-    else if (op->bkind == MIR_B_IMM)
-        code = operand_number(f, op->imm);
-    else if (op->bkind == MIR_B_SCALAR)
-        code = use_port(f, op->b - 1, 0);
-    if (code < 0) return false;
-    if (op->bkind == MIR_B_SCALAR) code += TPU_OPERAND_PORT;
-    instr->b = (uint8_t)code;
-    return true;
-}
-
-static bool fill_address(struct filling *f, const struct mop *op, struct tpu_instr *instr) {
-    int i = 0;
-    if (op->stride_kind == MIR_STRIDE_REG) {
-        if (use_port_at(f, op->stride_reg - 1, 2) < 0) return false;
-        instr->stride = TPU_STRIDE_PORT2;
-    } else if (op->stride_kind == MIR_STRIDE_IMM) {
-        if (!has_imm(f, 5, (uint16_t)op->stride)) return false;
-        set_imm(f, 5, (uint16_t)op->stride);
-        instr->stride = TPU_STRIDE_IMM5;
-    } else {
-        instr->stride = op->stride_kind == MIR_STRIDE_0 ? TPU_STRIDE_0 : TPU_STRIDE_1;
-    }
-    if (op->base) {
-        if ((i = use_port(f, op->base - 1, 0)) < 0) return false;
-        instr->base = (uint8_t)(TPU_BASE_PORT + i);
-    }
-    if (op->offset == 0) {
-        instr->offset = TPU_OFFSET_ZERO;
-    } else if (fits_16(op->offset)) {
-        if ((i = use_imm(f, (uint16_t)op->offset)) < 0) return false;
-        instr->offset = (uint8_t)(TPU_OFFSET_IMM + i);
-    } else {
-        if (use_pair(f, (uint32_t)op->offset, 0, 0) < 0) return false;
-        instr->offset = TPU_OFFSET_PAIR;
-    }
-    return true;
-}
-
-static bool fill_amount(struct filling *f, const struct mop *op, struct tpu_instr *instr) {
-    int i;
-    if (op->amount) {
-        if ((i = use_port(f, op->amount - 1, 1)) < 0) return false;
-        instr->imm = (uint8_t)(i == 1 ? TPU_AMOUNT_PORT1 : TPU_AMOUNT_PORT2);
-        return true;
-    }
-    if ((i = use_imm(f, (uint16_t)op->imm)) < 0) return false;
-    instr->imm = (uint8_t)(TPU_AMOUNT_IMM + i);
-    return true;
-}
-
-/* A branch takes immediates 0 and 1 for itself: its target is known later. */
-static bool fill_target(struct filling *f, struct tpu_instr *instr) {
-    if (f->imms & 3) return false;
-    f->imms |= 3;
-    instr->imm = TPU_TARGET_PAIR0;
-    return true;
-}
-
-static int first_slot(enum tpu_slot_class class, int *last) {
-    static const struct {
-        int first, last;
-    } slots[] = {[TPU_CLASS_SCALAR] = {TPU_S0, TPU_S1},   [TPU_CLASS_VECTOR] = {TPU_V0, TPU_V1},
-                 [TPU_CLASS_LOAD] = {TPU_LD, TPU_LD},     [TPU_CLASS_STORE] = {TPU_ST, TPU_ST},
-                 [TPU_CLASS_PUSH] = {TPU_PUSH, TPU_PUSH}, [TPU_CLASS_POP] = {TPU_POP, TPU_POP},
-                 [TPU_CLASS_MISC] = {TPU_MISC, TPU_MISC}};
-    *last = slots[class].last;
-    return slots[class].first;
-}
-
-static void fill_predicate(const struct mop *op, struct tpu_instr *instr) {
-    instr->pred = TPU_ALWAYS;
-    if (op->pred)
-        instr->pred = (uint8_t)((op->unless ? TPU_UNLESS_P1 : TPU_IF_P1) + (op->pred - 1) - 1);
-}
-
-static bool fill(struct filling *state, const struct mop *op) {
-    const struct tpu_op_info *info = tpu_op_info(op->op);
-    struct tpu_bundle copy = *state->bundle;
-    struct filling f = *state;
-    int last, slot = first_slot(info->slot, &last);
-    f.bundle = &copy;
-    while (slot <= last && copy.slot[slot].op != TPU_EMPTY)
-        slot++;
-    if (slot > last) return false;
-    struct tpu_instr *instr = &copy.slot[slot];
-    *instr = (struct tpu_instr){.op = op->op, .unit = op->unit, .flags = op->flags};
-    fill_predicate(op, instr);
-    instr->mask = (uint8_t)(op->mask ? op->mask - 1 : 0);
-    if (!fill_operands(&f, op, info, instr)) return false;
-    bool memory = info->slot == TPU_CLASS_LOAD || info->slot == TPU_CLASS_STORE;
-    if (memory && !fill_address(&f, op, instr)) return false;
-    if (info->imm == TPU_IMM_AMOUNT && !fill_amount(&f, op, instr)) return false;
-    if (info->imm == TPU_IMM_TARGET && !fill_target(&f, instr)) return false;
-    *state->bundle = copy;
-    state->imms = f.imms;
-    state->ports = f.ports;
-    return true;
-}
-
 /* ---- the list ---- */
 
 static void new_bundle(struct scheduler *s) {
@@ -462,19 +256,19 @@ static void new_bundle(struct scheduler *s) {
 }
 
 /* Which bundle of the block has what room left. */
-struct packing {
-    struct filling *fillings;
+struct block_code {
+    struct packing *bundles;
     int count, capacity;
 };
 
-static struct filling *filling_at(struct scheduler *s, struct packing *packing, int cycle) {
-    while (packing->count <= cycle) {
-        packing->fillings = arena_grow(s->arena, packing->fillings, &packing->capacity,
-                                       packing->count + 1, sizeof *packing->fillings);
-        packing->fillings[packing->count++] = (struct filling){0};
+static struct packing *filling_at(struct scheduler *s, struct block_code *packed, int cycle) {
+    while (packed->count <= cycle) {
+        packed->bundles = arena_grow(s->arena, packed->bundles, &packed->capacity,
+                                     packed->count + 1, sizeof *packed->bundles);
+        packed->bundles[packed->count++] = (struct packing){0};
         new_bundle(s);
     }
-    struct filling *filling = &packing->fillings[cycle];
+    struct packing *filling = &packed->bundles[cycle];
     filling->bundle = &s->code->bundles[s->start + cycle];
     return filling;
 }
@@ -504,18 +298,18 @@ static int choose(const struct scheduler *s, const int *list, int n, int cycle,
 /* How far the list of candidates looks ahead in program order: bounds the work. */
 enum { WINDOW = 160 };
 
-static int place_all(struct scheduler *s, struct packing *packing) {
+static int place_all(struct scheduler *s, struct block_code *packed) {
     int n = s->count, next = 0, left = n, cycle = 0, window = 0, end = 0;
     int list[WINDOW];
     bool *refused = arena_array(s->arena, (size_t)n + 1, sizeof *refused);
     for (; left; cycle++) {
-        struct filling *filling = filling_at(s, packing, cycle);
+        struct packing *filling = filling_at(s, packed, cycle);
         int tried[WINDOW], ntried = 0;
         while (window < WINDOW && next < n)
             list[window++] = next++;
         for (int i; (i = choose(s, list, window, cycle, refused)) >= 0;) {
-            if (is_branch(&s->ops[i])) break;
-            if (!fill(filling, &s->ops[i])) {
+            if (mir_is_branch(&s->ops[i])) break;
+            if (!pack_op(filling, &s->ops[i])) {
                 refused[i] = true;
                 tried[ntried++] = i;
                 continue;
@@ -536,8 +330,38 @@ static int place_all(struct scheduler *s, struct packing *packing) {
     return end;
 }
 
+static void add_fixup(struct mir_code *code, int bundle, int target) {
+    code->fixups = arena_grow(code->arena, code->fixups, &code->fixup_capacity, code->nfixups + 1,
+                              sizeof *code->fixups);
+    code->fixups[code->nfixups++] = (struct mir_fixup){bundle, target};
+}
+
+/* A block whose schedule is settled: every instruction goes to its cycle. */
+static bool pack_settled(struct mblock *block, struct mir_code *code) {
+    struct arena *arena = arena_new();
+    struct scheduler s = {.arena = arena, .code = code};
+    const struct mop *(*rows)[PACK_MOST] = arena_array(arena, (size_t)block->length, sizeof *rows);
+    int *counts = arena_array(arena, (size_t)block->length + 1, sizeof *counts);
+    bool ok = true;
+    block->address = code->count;
+    for (int i = 0; i < block->count && ok; i++) {
+        const struct mop *op = &block->ops[i];
+        ok = op->cycle < block->length && counts[op->cycle] < PACK_MOST;
+        if (ok) rows[op->cycle][counts[op->cycle]++] = op;
+        if (ok && tpu_op_info(op->op)->imm == TPU_IMM_TARGET)
+            add_fixup(code, block->address + op->cycle, op->target);
+    }
+    for (int c = 0; c < block->length && ok; c++) {
+        new_bundle(&s);
+        struct packing packing = {.bundle = &code->bundles[code->count - 1]};
+        ok = pack_row(&packing, rows[c], counts[c]);
+    }
+    arena_free(arena);
+    return ok;
+}
+
 /* Branches end the block, in their order; what is under way arrives in their shadow. */
-static void place_branches(struct scheduler *s, struct packing *packing, int nbranches, int end) {
+static void place_branches(struct scheduler *s, struct block_code *packed, int nbranches, int end) {
     int first = s->count, ready = end - TPU_BRANCH_DELAY - 1, cycle = 0;
     struct mir_code *code = s->code;
     for (int i = 0; i < nbranches; i++) {
@@ -550,48 +374,71 @@ static void place_branches(struct scheduler *s, struct packing *packing, int nbr
             while (cycle < ready)
                 cycle++;
         if (node->ready > cycle) cycle = node->ready;
-        while (!fill(filling_at(s, packing, cycle), op))
+        while (!pack_op(filling_at(s, packed, cycle), op))
             cycle++;
-        if (tpu_op_info(op->op)->imm == TPU_IMM_TARGET) {
-            code->fixups = arena_grow(code->arena, code->fixups, &code->fixup_capacity,
-                                      code->nfixups + 1, sizeof *code->fixups);
-            code->fixups[code->nfixups++] = (struct mir_fixup){s->start + cycle, op->target};
-        }
-        filling_at(s, packing, cycle + (ends ? 0 : TPU_BRANCH_DELAY));
+        if (tpu_op_info(op->op)->imm == TPU_IMM_TARGET)
+            add_fixup(code, s->start + cycle, op->target);
+        filling_at(s, packed, cycle + (ends ? 0 : TPU_BRANCH_DELAY));
     }
 }
 
 static void schedule_block(struct mir *mir, struct mblock *block, struct mir_code *code) {
     struct scheduler s = {.arena = arena_new(), .ops = block->ops, .code = code, .mir = mir};
-    struct packing packing = {0};
+    struct block_code packed = {0};
     int nbranches = 0;
     block->address = s.start = code->count;
     s.count = block->count;
     s.nodes = arena_array(s.arena, (size_t)block->count + 1, sizeof *s.nodes);
     build_graph(&s);
-    while (nbranches < block->count && is_branch(&block->ops[block->count - 1 - nbranches]))
+    while (nbranches < block->count && mir_is_branch(&block->ops[block->count - 1 - nbranches]))
         nbranches++;
     s.count -= nbranches;
-    int end = place_all(&s, &packing);
+    int end = place_all(&s, &packed);
     if (nbranches)
-        place_branches(&s, &packing, nbranches, end);
+        place_branches(&s, &packed, nbranches, end);
     else if (end > 0)
-        filling_at(&s, &packing, end - 1);
+        filling_at(&s, &packed, end - 1);
     arena_free(s.arena);
 }
 
-const char *mir_schedule(struct mir *mir, struct mir_code *code) {
-    int first = code->nfixups;
+const char *mir_schedule(struct mir *mir, struct mir_code *code, int *group) {
+    int first = code->nfixups, start = code->count;
+    *group = 0;
     for (int b = 0; b < mir->nblocks; b++) {
         const struct mblock *block = &mir->blocks[b];
-        for (int i = 0; i + 1 < block->count; i++)
-            if (is_branch(&block->ops[i]) && !is_branch(&block->ops[i + 1]))
+        for (int i = 0; i + 1 < block->count && !block->settled; i++)
+            if (mir_is_branch(&block->ops[i]) && !mir_is_branch(&block->ops[i + 1]))
                 return "a branch stands within a block";
     }
-    for (int b = 0; b < mir->nblocks; b++)
-        schedule_block(mir, &mir->blocks[b], code);
+    for (int b = 0; b < mir->nblocks; b++) {
+        if (!mir->blocks[b].settled) {
+            schedule_block(mir, &mir->blocks[b], code);
+        } else if (!pack_settled(&mir->blocks[b], code)) {
+            *group = mir->blocks[b].group;
+            code->count = start;
+            code->nfixups = first;
+            return NULL;
+        }
+    }
     for (int i = first; i < code->nfixups; i++)
         if (code->fixups[i].target >= 0)
             code->fixups[i].target = mir->blocks[code->fixups[i].target].address;
     return NULL;
+}
+
+/* The loops that cannot be pipelined for want of registers stay as they are, one more a round. */
+const char *mir_finish(struct mir *mir, struct mir_code *code) {
+    struct mir plain = *mir;
+    bool *refused = arena_array(mir->arena, (size_t)plain.nblocks + 1, sizeof *refused);
+    bool *tight = arena_array(mir->arena, (size_t)plain.nblocks + 1, sizeof *tight);
+    for (;;) {
+        int group;
+        *mir = plain;
+        mir_pipeline(mir, refused, tight);
+        const char *why = mir_allocate(mir, &group);
+        if (!why && !group) why = mir_schedule(mir, code, &group);
+        if (why || !group) return why;
+        refused[group - 1] = tight[group - 1];
+        tight[group - 1] = true;
+    }
 }
