@@ -80,6 +80,7 @@ bool pipeline_run(struct hlo_module *module, const struct pipeline_options *opti
     struct pass_context context;
     pass_context_init(&context, diag);
     context.verify = options->verify;
+    context.devices = options->devices;
     context.hooks = &hooks;
     memcpy(context.disabled, options->disabled, sizeof context.disabled);
     bool ok = pass_pipeline_run(&context, module, passes, count) && diag->errors == 0;

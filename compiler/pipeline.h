@@ -9,6 +9,7 @@ struct pipeline_options {
     bool disabled[PASS_COUNT];
     const char *dump_dir;                   /* NULL: none */
     const char *print_after, *print_before; /* a pass, or "all"; NULL: none */
+    int devices; /* that the program will run on at once, where it does not say so; 0: one */
     bool verify;
     bool stats; /* runs, changes and time of each pass, to standard error */
 };

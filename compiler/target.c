@@ -44,7 +44,9 @@ bool target_optimise(struct hlo_module *module, const struct target_options *opt
     static const enum pass_target targets[] = {[TARGET_INTERP] = PASS_TARGET_GENERIC,
                                                [TARGET_CPU] = PASS_TARGET_CPU,
                                                [TARGET_TPU] = PASS_TARGET_TPU};
-    return pipeline_run(module, pipeline, targets[options->kind], options->opt_level, diag);
+    struct pipeline_options own = *pipeline;
+    own.devices = options->partitions;
+    return pipeline_run(module, &own, targets[options->kind], options->opt_level, diag);
 }
 
 struct target_program *target_prepare(struct hlo_module *module,

@@ -41,15 +41,38 @@ struct group *group_new(struct fuser *fuser, struct hlo_instr *instr, bool open)
     return group;
 }
 
-void group_merge(struct fuser *fuser, struct group *into, struct group *from) {
-    for (int i = 0; i < from->count; i++) {
-        struct member *member = &from->members[i];
-        struct node *node = node_of(member->instr);
-        struct membership *old = membership_in(member->instr, from);
-        *old = node->in[--node->count];
-        if (node->owner == from) node->owner = into;
-        if (!group_member(into, member->instr)) group_add(fuser, into, member->instr, member->use);
+/* Takes the members of two groups together, in order. */
+static struct member *merged_members(struct fuser *fuser, const struct group *a,
+                                     const struct group *b, int *count) {
+    struct member *all = arena_array(fuser->arena, (size_t)(a->count + b->count) + 1, sizeof *all);
+    int i = 0, k = 0, n = 0;
+    while (i < a->count || k < b->count) {
+        int x = i < a->count ? node_of(a->members[i].instr)->position : -1;
+        int y = k < b->count ? node_of(b->members[k].instr)->position : -1;
+        all[n++] = x >= y ? a->members[i] : b->members[k];
+        i += x >= y;
+        k += y >= x;
     }
+    *count = n;
+    return all;
+}
+
+void group_merge(struct fuser *fuser, struct group *into, struct group *from) {
+    int count;
+    struct member *all = merged_members(fuser, into, from, &count);
+    for (int i = 0; i < from->count; i++) {
+        struct node *node = node_of(from->members[i].instr);
+        struct membership *old = membership_in(node->instr, from);
+        if (group_member(into, node->instr))
+            *old = node->in[--node->count];
+        else
+            old->group = into;
+        if (node->owner == from) node->owner = into;
+    }
+    into->members = all;
+    into->count = into->capacity = count;
+    for (int i = 0; i < count; i++)
+        membership_in(all[i].instr, into)->index = i;
     from->count = 0;
     from->open = false;
 }
@@ -60,6 +83,21 @@ static int compare_positions(const void *x, const void *y) {
     int a = node_of(*(struct hlo_instr *const *)x)->position;
     int b = node_of(*(struct hlo_instr *const *)y)->position;
     return a < b ? -1 : a > b;
+}
+
+/* From last to first, as members of one group are. */
+static bool is_sorted(struct hlo_instr *const *members, int n) {
+    for (int i = 1; i < n; i++)
+        if (node_of(members[i - 1])->position < node_of(members[i])->position) return false;
+    return true;
+}
+
+static void reverse(struct hlo_instr **members, int n) {
+    for (int i = 0; i < n / 2; i++) {
+        struct hlo_instr *swap = members[i];
+        members[i] = members[n - 1 - i];
+        members[n - 1 - i] = swap;
+    }
 }
 
 static bool is_in(struct group *const *groups, int count, const struct hlo_instr *instr) {
@@ -101,7 +139,10 @@ static int collect(struct fuser *fuser, struct group *const *groups, int count,
             if (!is_in(groups, i, groups[i]->members[k].instr))
                 (*members)[n++] = groups[i]->members[k].instr;
     if (instr && !is_in(groups, count, instr)) (*members)[n++] = instr;
-    qsort(*members, (size_t)n, sizeof **members, compare_positions);
+    if (is_sorted(*members, n))
+        reverse(*members, n);
+    else
+        qsort(*members, (size_t)n, sizeof **members, compare_positions);
     return n;
 }
 

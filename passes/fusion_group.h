@@ -33,7 +33,7 @@ struct group {
     bool built;
     enum fusion_shape shape;
     int count, capacity;
-    struct member *members; /* in the order they came */
+    struct member *members; /* the last instruction first, as the pass comes by */
     int visited;            /* stamp of the last search that came by */
     double elements;        /* of its index space: evaluations of class 0 */
     /* When built: */

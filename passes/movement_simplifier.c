@@ -156,14 +156,17 @@ static struct hlo_instr *slice_of_slice(struct pass_context *context, struct hlo
     return new_slice(instr, operand->operands[0], both);
 }
 
-/* All that is taken lies in one of the operands. */
+/* All that is taken lies in one of the operands. One with very many is left alone: each slice looks
+ * at them all. */
 static struct hlo_instr *slice_of_concatenate(struct pass_context *context,
                                               struct hlo_instr *instr) {
     struct hlo_instr *operand = instr->operands[0];
     const struct slice_dim *dims = slice_dims(instr);
     struct int_list along = instr_ints(operand, ATTR_DIMENSIONS);
     struct slice_dim moved[SHAPE_MAX_RANK];
+    enum { MOST = 1024 };
     if (!dims || along.count != 1 || instr->shape->count == 0) return NULL;
+    if (operand->noperands > MOST) return NULL;
     int64_t dim = along.v[0], first = 0;
     int64_t last = dims[dim].start + (instr->shape->dims[dim] - 1) * dims[dim].stride;
     for (int i = 0; i < operand->noperands; i++) {

@@ -41,6 +41,7 @@ struct pass_context {
     struct diag *diag; /* errors: a pass that cannot go on, a module that does not verify */
     bool verify;       /* run the verifier after each pass that changed the module */
     bool disabled[PASS_COUNT];
+    int devices; /* that the program will run on at once, where it does not say so itself; 0: one */
     int64_t rewrite_limit; /* rewrites allowed in all; negative: no limit. For bisecting. */
     int64_t rewrites;      /* made so far */
     const struct pass_hooks *hooks; /* or NULL */

@@ -28,7 +28,8 @@ static const struct pass_info pass_table[PASS_COUNT] = {
 #define LOOPS                                                                                      \
     PASS_flatten_call_graph, PASS_while_simplifier, PASS_while_invariant_motion,                   \
         PASS_while_simplifier, PASS_tuple_simplifier, PASS_cse, FOLD, PASS_cse, PASS_dce,          \
-        PASS_while_simplifier, PASS_tuple_simplifier, FOLD, PASS_cse, PASS_dce
+        PASS_while_simplifier, PASS_while_invariant_motion, PASS_while_simplifier,                 \
+        PASS_tuple_simplifier, FOLD, PASS_cse, PASS_dce
 /* What static memory needs, last. */
 #define MEMORY PASS_flatten_call_graph, PASS_memory_scheduler, PASS_copy_insertion, PASS_dce
 

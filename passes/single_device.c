@@ -43,13 +43,8 @@ static struct hlo_instr *operands_as(struct hlo_instr *instr, const struct shape
     return new_tuple(instr, shape, instr->noperands, instr->operands);
 }
 
-static bool is_alone(const struct hlo_instr *instr) {
-    const struct hlo_module *module = instr->parent->module;
-    return module->num_partitions <= 1 && module->replica_count <= 1;
-}
-
 static struct hlo_instr *device_number(struct hlo_instr *instr) {
-    return is_alone(instr) ? zeros(instr, instr->shape) : NULL;
+    return zeros(instr, instr->shape);
 }
 
 static bool receives_nothing(const struct hlo_instr *instr) {
@@ -59,7 +54,6 @@ static bool receives_nothing(const struct hlo_instr *instr) {
 }
 
 static struct hlo_instr *collective(struct hlo_instr *instr) {
-    if (!is_alone(instr)) return NULL;
     return receives_nothing(instr) ? zeros(instr, instr->shape) : operands_as(instr, instr->shape);
 }
 
@@ -83,7 +77,7 @@ static bool is_started(const struct hlo_instr *instr) {
 
 /* (operands, result, ...) */
 static struct hlo_instr *collective_start(struct hlo_instr *instr) {
-    if (!is_alone(instr) || !is_started(instr)) return NULL;
+    if (!is_started(instr)) return NULL;
     const struct shape *result = instr->shape->tuple[1];
     return started(instr, operands_as(instr, instr->shape->tuple[0]),
                    receives_nothing(instr) ? zeros(instr, result) : operands_as(instr, result));
@@ -231,8 +225,18 @@ static bool is_half_of_pair(const struct hlo_instr *instr) {
     }
 }
 
+static bool is_alone(const struct pass_context *context, const struct hlo_module *module) {
+    return module->num_partitions <= 1 && module->replica_count <= 1 && context->devices <= 1;
+}
+
+/* What the devices do together, and what only one device may leave out. */
+static bool needs_one_device(replacer *build) {
+    return build == device_number || build == collective || build == collective_start;
+}
+
 static bool replace(struct pass_context *context, struct hlo_instr *instr) {
     replacer *build = replacer_of(instr->opcode);
+    if (build && needs_one_device(build) && !is_alone(context, instr->parent->module)) return false;
     if (!build || is_half_of_pair(instr) || instr->ncontrol || instr->is_control_predecessor)
         return false;
     struct hlo_instr *last = instr->prev, *with = build(instr);
