@@ -15,6 +15,8 @@ struct search {
     struct row *rows;
     int *height;   /* the longest path from an operation, iterations counted by ii */
     int *previous; /* where it was before it had to leave; -1: nowhere yet */
+    /* Edges of each operation, either way: first[i] to before first[i + 1]. */
+    int *first, *edges;
 };
 
 static int row_of(const struct modulo *m, int cycle) {
@@ -108,12 +110,29 @@ static bool make_room(struct search *s, int op, int cycle) {
 
 /* ---- the search ---- */
 
-/* The earliest and latest cycle that operations with a place leave for `op`; INT_MAX: no end. */
-static void bounds(const struct modulo *m, int op, int *low, int *high) {
+static void find_edges(struct search *s) {
+    const struct modulo *m = s->m;
+    s->first = arena_array(m->arena, (size_t)m->count + 2, sizeof *s->first);
+    s->edges = arena_array(m->arena, 2 * (size_t)m->nedges + 1, sizeof *s->edges);
+    for (int e = 0; e < m->nedges; e++) {
+        s->first[m->edges[e].from + 2]++;
+        s->first[m->edges[e].to + 2]++;
+    }
+    for (int i = 1; i <= m->count + 1; i++)
+        s->first[i] += s->first[i - 1];
+    for (int e = 0; e < m->nedges; e++) {
+        s->edges[s->first[m->edges[e].from + 1]++] = e;
+        s->edges[s->first[m->edges[e].to + 1]++] = e;
+    }
+}
+
+/* The earliest and latest cycle that operations with a place leave for `op`; INT32_MAX: no end. */
+static void bounds(const struct search *s, int op, int *low, int *high) {
+    const struct modulo *m = s->m;
     *low = 0;
     *high = INT32_MAX;
-    for (int e = 0; e < m->nedges; e++) {
-        const struct modulo_edge *edge = &m->edges[e];
+    for (int i = s->first[op]; i < s->first[op + 1]; i++) {
+        const struct modulo_edge *edge = &m->edges[s->edges[i]];
         if (edge->from == edge->to) continue;
         int span = edge->latency - m->ii * edge->distance;
         if (edge->to == op && m->cycle[edge->from] >= 0 && m->cycle[edge->from] + span > *low)
@@ -133,7 +152,7 @@ static int most_urgent(const struct search *s) {
 static bool place_next(struct search *s, int op) {
     struct modulo *m = s->m;
     int low, high, cycle;
-    bounds(m, op, &low, &high);
+    bounds(s, op, &low, &high);
     for (cycle = low; cycle < low + m->ii; cycle++)
         if (has_room(s, op, cycle)) break;
     if (cycle == low + m->ii) {
@@ -141,8 +160,8 @@ static bool place_next(struct search *s, int op) {
         if (!make_room(s, op, cycle)) return false;
     }
     put(s, op, cycle);
-    for (int e = 0; e < m->nedges; e++) {
-        const struct modulo_edge *edge = &m->edges[e];
+    for (int i = s->first[op]; i < s->first[op + 1]; i++) {
+        const struct modulo_edge *edge = &m->edges[s->edges[i]];
         if (edge->from != op || edge->to == op || m->cycle[edge->to] < 0) continue;
         if (m->cycle[edge->to] < cycle + edge->latency - m->ii * edge->distance)
             take_out(s, edge->to);
@@ -191,7 +210,7 @@ static struct refs *find_refs(const struct modulo *m) {
 static bool settle(struct search *s, int op, const struct refs *refs) {
     struct modulo *m = s->m;
     int low, high, was = m->cycle[op], best = was;
-    bounds(m, op, &low, &high);
+    bounds(s, op, &low, &high);
     if (low < was - 2 * m->ii) low = was - 2 * m->ii;
     if (high > was + 2 * m->ii) high = was + 2 * m->ii;
     int64_t least = cost_of(m, refs);
@@ -234,6 +253,7 @@ bool modulo_schedule(struct modulo *m) {
     for (int i = 0; i < m->count; i++)
         m->cycle[i] = s.previous[i] = -1;
     if (!find_heights(m, m->ii, s.height)) return false;
+    find_edges(&s);
     for (int op; (op = most_urgent(&s)) >= 0;)
         if (budget-- == 0 || !place_next(&s, op)) return false;
     shorten_lifetimes(&s);

@@ -189,12 +189,18 @@ static int rank(const struct mop *op) {
 
 bool pack_row(struct packing *packing, const struct mop *const *ops, int n) {
     const struct mop *sorted[PACK_MOST];
-    int count = 0;
+    int ranks[PACK_MOST], j;
     if (n > PACK_MOST) return false;
-    for (int r = 0; r <= 6; r++)
-        for (int i = 0; i < n; i++)
-            if (rank(ops[i]) == r) sorted[count++] = ops[i];
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < n; i++) {
+        int r = rank(ops[i]);
+        for (j = i; j > 0 && ranks[j - 1] > r; j--) {
+            sorted[j] = sorted[j - 1];
+            ranks[j] = ranks[j - 1];
+        }
+        sorted[j] = ops[i];
+        ranks[j] = r;
+    }
+    for (int i = 0; i < n; i++)
         if (!pack_op(packing, sorted[i])) return false;
     return true;
 }

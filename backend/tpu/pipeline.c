@@ -14,6 +14,8 @@ enum { MOST_UNROLL = 8, MOST_BUNDLES = 1024, II_TRIES = 24 };
 struct pipeliner {
     struct loop_body body;
     struct modulo m;
+    uint8_t *slot;      /* by operation: its enum tpu_slot_class */
+    bool *needs;        /* more than a slot: immediates or ports */
     int stages, length; /* of one iteration: turns it takes part in; cycles to its end */
     int unroll;
     int branch_row; /* of the reservation table, for the kernel's branch; -1: no kernel */
@@ -51,6 +53,17 @@ static void name_refs(const struct pipeliner *p, struct mop *op, int index, int 
     if (write.reg) *write.reg = 1;
 }
 
+static bool slots_hold(const struct pipeliner *p, int row, const int *ops, int n) {
+    static const int slots[TPU_CLASSES] = {
+        [TPU_CLASS_SCALAR] = 2, [TPU_CLASS_VECTOR] = 2, [TPU_CLASS_LOAD] = 1, [TPU_CLASS_STORE] = 1,
+        [TPU_CLASS_PUSH] = 1,   [TPU_CLASS_POP] = 1,    [TPU_CLASS_MISC] = 1};
+    int used[TPU_CLASSES] = {0};
+    used[TPU_CLASS_MISC] = row == p->branch_row;
+    for (int i = 0; i < n; i++)
+        if (++used[p->slot[ops[i]]] > slots[p->slot[ops[i]]]) return false;
+    return true;
+}
+
 static bool fits(void *user, int row, const int *ops, int n) {
     const struct pipeliner *p = user;
     struct mop copies[PACK_MOST + 1];
@@ -58,19 +71,19 @@ static bool fits(void *user, int row, const int *ops, int n) {
     struct tpu_bundle bundle = {0};
     struct packing packing = {.bundle = &bundle};
     struct names names = {.count = 0};
-    int count = 0;
-    int order[PACK_MOST];
-    if (n >= PACK_MOST) return false;
-    /* As code is emitted: in the order of the body. */
+    int count = 0, needing = 0, order[PACK_MOST];
+    if (n >= PACK_MOST || !slots_hold(p, row, ops, n)) return false;
+    if (!p->needs[ops[n - 1]]) return true;
+    /* Those that need more than a slot, in the order of the body, as code is emitted. */
     for (int i = 0, j; i < n; i++) {
-        for (j = i; j > 0 && order[j - 1] > ops[i]; j--)
+        if (!p->needs[ops[i]]) continue;
+        for (j = needing++; j > 0 && order[j - 1] > ops[i]; j--)
             order[j] = order[j - 1];
         order[j] = ops[i];
     }
     if (row == p->branch_row) copies[count++] = (struct mop){.op = TPU_BDNZ, .a = 1};
-    for (int i = 0; i < n; i++, count++) {
-        /* The candidate has no cycle yet: its values' ports are counted as if nobody shared them.
-         */
+    for (int i = 0; i < needing; i++, count++) {
+        /* The candidate has no cycle yet: its values' ports count as if nobody shared them. */
         int op = order[i], cycle = p->m.cycle[op];
         copies[count] = p->body.ops[op];
         name_refs(p, &copies[count], op, cycle < 0 ? -1 - op : cycle / p->m.ii, &names);
@@ -261,6 +274,18 @@ static bool is_worth_it(struct pipeliner *p, int plain, int depth) {
     return saved > 0 && saved > bundles / 2 && divide(p) <= MOST_BUNDLES;
 }
 
+static void find_needs(struct pipeliner *p) {
+    struct loop_body *body = &p->body;
+    p->slot = arena_array(body->arena, (size_t)body->count + 1, sizeof *p->slot);
+    p->needs = arena_array(body->arena, (size_t)body->count + 1, sizeof *p->needs);
+    for (int i = 0; i < body->count; i++) {
+        struct tpu_bundle bundle = {0};
+        struct packing packing = {.bundle = &bundle};
+        p->slot[i] = (uint8_t)tpu_op_info(body->ops[i].op)->slot;
+        p->needs[i] = !pack_op(&packing, &body->ops[i]) || packing.imms || packing.ports;
+    }
+}
+
 /* The least ii for which all fits, as long as it is faster than one iteration after the other. */
 static bool choose_schedule(struct pipeliner *p, bool tight, int depth) {
     struct loop_body *body = &p->body;
@@ -275,6 +300,7 @@ static bool choose_schedule(struct pipeliner *p, bool tight, int depth) {
                            .group = body->unit,
                            .clash = clash,
                            .user = p};
+    find_needs(p);
     int plain = plain_length(p, length, least), step = 1;
     if (least >= plain) return false;
     int first = modulo_recurrence_ii(&p->m, least, plain);
