@@ -262,7 +262,11 @@ enum case_verdict case_run(const char *directory, const struct case_options *opt
         return CASE_FAILED;
     }
     bool runs = info.partitions == 1 || options->target.kind == TARGET_INTERP;
-    if (!(info.targets >> options->target.kind & 1) || !runs) return CASE_SKIPPED;
+    if (!(info.targets >> options->target.kind & 1) || !runs) {
+        fprintf(out, runs ? "  its case.json does not list this target\n"
+                          : "  it needs several devices: --target=interp\n");
+        return CASE_SKIPPED;
+    }
     struct case_options own = *options;
     own.target.partitions = (int)info.partitions;
     char *path = text_format("%s/%s", directory, options->program);
@@ -273,6 +277,7 @@ enum case_verdict case_run(const char *directory, const struct case_options *opt
         diag_init(&diag, path, (const char *)text.data, text.size);
         struct hlo_module *module = hlo_parse(&diag);
         skipped = module && module_has_elided(module); /* no result could be right */
+        if (skipped) fprintf(out, "  its text leaves constants out, {...}\n");
         ok = module && (skipped || run_module(directory, module, &diag, &own, info.tolerance, out));
         if (!ok) diag_print(&diag, out, false);
         module_free(module);

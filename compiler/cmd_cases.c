@@ -114,6 +114,9 @@ static void finish(struct worker *worker, int status, struct tally *tally) {
         tally->passed++;
     } else if (verdict == CASE_SKIPPED) {
         tally->skipped++;
+        show_progress(tally, NULL);
+        printf("skipped %s\n", worker->path);
+        copy_messages(worker->messages);
     } else {
         tally->failed++;
         show_progress(tally, NULL);

@@ -77,6 +77,8 @@ def cases(build, target, program, paths, options=()):
         failed = 1
     if failed:
         print(text)
+    elif skipped:
+        print("\n".join(re.findall(r"^skipped .*(?:\n  .*)*", text, re.M)))
     add(" ".join(["cases", target, *options, program]), passed, failed, skipped)
 
 
