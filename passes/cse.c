@@ -1,5 +1,7 @@
 /* Common subexpressions: one walk, a hash table of what was computed so far in the computation.
- * Within a walk operands have been replaced already, so equal expressions have equal operands. */
+ * Within a walk operands have been replaced already, so equal expressions have equal operands.
+ * Called computations (reducers, comparators, loop bodies) are equal where they read the same: each
+ * points to the first of its kind, in `data`. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,19 +60,27 @@ static uint64_t hash_attrs(const struct hlo_instr *instr) {
     return sum;
 }
 
-static uint64_t hash_instr(const struct hlo_instr *instr) {
+static const struct hlo_computation *first_of_kind(const struct hlo_computation *computation) {
+    return computation->data ? computation->data : computation;
+}
+
+/* All but the operands. */
+static uint64_t hash_operation(const struct hlo_instr *instr) {
     uint64_t hash = mix(instr->opcode, (uintptr_t)instr->shape);
-    if (is_commutative(instr)) {
-        hash = mix(hash, (uint64_t)instr->operands[0]->id + (uint64_t)instr->operands[1]->id);
-    } else {
-        for (int i = 0; i < instr->noperands; i++)
-            hash = mix(hash, (uint64_t)instr->operands[i]->id);
-    }
     for (int i = 0; i < instr->ncalled; i++)
-        hash = mix(hash, (uint64_t)instr->called[i]->id);
+        hash = mix(hash, (uint64_t)first_of_kind(instr->called[i])->id);
     hash = mix(hash, hash_attrs(instr));
     if (instr->literal && instr->literal->data)
         hash = hash_bytes(hash, instr->literal->data, instr->literal->size);
+    return hash;
+}
+
+static uint64_t hash_instr(const struct hlo_instr *instr) {
+    uint64_t hash = hash_operation(instr);
+    if (is_commutative(instr))
+        return mix(hash, (uint64_t)instr->operands[0]->id + (uint64_t)instr->operands[1]->id);
+    for (int i = 0; i < instr->noperands; i++)
+        hash = mix(hash, (uint64_t)instr->operands[i]->id);
     return hash;
 }
 
@@ -82,12 +92,18 @@ static bool same_operands(const struct hlo_instr *a, const struct hlo_instr *b) 
     return true;
 }
 
-static bool same_value(const struct hlo_instr *a, const struct hlo_instr *b) {
-    if (!instr_same_but_operands(a, b) || !same_operands(a, b)) return false;
+static bool same_operation(const struct hlo_instr *a, const struct hlo_instr *b) {
+    if (!instr_same_operation(a, b)) return false;
+    for (int i = 0; i < a->ncalled; i++)
+        if (first_of_kind(a->called[i]) != first_of_kind(b->called[i])) return false;
     if (a->opcode == OP_CONSTANT)
         return a->literal && b->literal && !literal_has_elided(a->literal) &&
                literal_equal(a->literal, b->literal);
     return true;
+}
+
+static bool same_value(const struct hlo_instr *a, const struct hlo_instr *b) {
+    return same_operation(a, b) && same_operands(a, b);
 }
 
 static bool may_merge(const struct hlo_instr *instr) {
@@ -136,10 +152,90 @@ static bool run_computation(struct pass_context *context, struct hlo_computation
     return changed;
 }
 
+/* ---- computations that are equal ---- */
+
+enum { MOST_INSTRUCTIONS = 256 }; /* in a computation that is compared with others */
+
+/* Numbers the instructions, in mark, as the operands of a hash or a comparison. */
+static uint64_t hash_computation(struct hlo_computation *computation) {
+    uint64_t hash = mix(computation->root->opcode, (uint64_t)computation->count);
+    int number = 0;
+    FOR_EACH_INSTR(instr, computation) {
+        instr->mark = number++;
+        hash = mix(hash, hash_operation(instr) + (uint64_t)instr->parameter);
+        if (is_commutative(instr)) {
+            int sum = instr->operands[0]->mark + instr->operands[1]->mark;
+            hash = mix(hash, (uint64_t)sum);
+            continue;
+        }
+        for (int i = 0; i < instr->noperands; i++)
+            hash = mix(hash, (uint64_t)instr->operands[i]->mark);
+    }
+    return hash;
+}
+
+static bool same_marks(const struct hlo_instr *a, const struct hlo_instr *b) {
+    if (is_commutative(a) && a->operands[0]->mark == b->operands[1]->mark &&
+        a->operands[1]->mark == b->operands[0]->mark)
+        return true;
+    for (int i = 0; i < a->noperands; i++)
+        if (a->operands[i]->mark != b->operands[i]->mark) return false;
+    return true;
+}
+
+static bool same_instr(const struct hlo_instr *a, const struct hlo_instr *b) {
+    if (!same_operation(a, b) || a->ncontrol || b->ncontrol) return false;
+    if (a->opcode == OP_CUSTOM_CALL) return false;
+    return (a->opcode != OP_PARAMETER || a->parameter == b->parameter) && same_marks(a, b);
+}
+
+static bool same_computation(const struct hlo_computation *a, const struct hlo_computation *b) {
+    const struct hlo_instr *x = a->first, *y = b->first;
+    if (a->count != b->count || a->nparameters != b->nparameters) return false;
+    for (; x && y; x = x->next, y = y->next)
+        if (!same_instr(x, y)) return false;
+    return a->root->mark == b->root->mark;
+}
+
+struct kinds {
+    struct hlo_computation **slots; /* the first of each kind, by hash, open addressing */
+    uint64_t *hashes;
+    size_t mask;
+};
+
+static void find_kind(struct kinds *kinds, struct hlo_computation *computation) {
+    computation->data = NULL;
+    if (computation->mark || computation->count > MOST_INSTRUCTIONS) return;
+    uint64_t hash = hash_computation(computation);
+    size_t slot = hash & kinds->mask;
+    for (; kinds->slots[slot]; slot = (slot + 1) & kinds->mask) {
+        if (kinds->hashes[slot] != hash || !same_computation(kinds->slots[slot], computation))
+            continue;
+        computation->data = kinds->slots[slot];
+        return;
+    }
+    kinds->slots[slot] = computation;
+    kinds->hashes[slot] = hash;
+}
+
 bool cse_run(struct pass_context *context, struct hlo_module *module) {
     bool changed = false;
+    size_t size = 16, count = 0;
     module_sort_computations(module);
     mark_side_effects(module);
-    FOR_EACH_COMPUTATION(computation, module) changed |= run_computation(context, computation);
+    FOR_EACH_COMPUTATION(computation, module) {
+        computation->data = NULL;
+        count++;
+    }
+    while (size < 2 * count)
+        size *= 2;
+    struct kinds kinds = {calloc(size, sizeof *kinds.slots), calloc(size, sizeof *kinds.hashes),
+                          size - 1};
+    FOR_EACH_COMPUTATION(computation, module) {
+        changed |= run_computation(context, computation);
+        if (kinds.slots && kinds.hashes) find_kind(&kinds, computation);
+    }
+    free(kinds.slots);
+    free(kinds.hashes);
     return changed;
 }

@@ -17,9 +17,9 @@ static const struct pass_info pass_table[PASS_COUNT] = {
 
 /* What every target wants: the same values from fewer and cheaper instructions. */
 #define FOLD                                                                                       \
-    PASS_constant_folding, PASS_algebraic_simplifier, PASS_movement_simplifier,                    \
-        PASS_operation_mover, PASS_reduce_simplifier, PASS_dot_canonicalizer,                      \
-        PASS_index_simplifier, PASS_sort_simplifier
+    PASS_constant_folding, PASS_algebraic_simplifier, PASS_logic_simplifier,                       \
+        PASS_movement_simplifier, PASS_operation_mover, PASS_reduce_simplifier,                    \
+        PASS_dot_canonicalizer, PASS_index_simplifier, PASS_sort_simplifier
 #define SIMPLIFY                                                                                   \
     PASS_call_inliner, PASS_tuple_simplifier, PASS_dce, PASS_cse, FOLD, FOLD,                      \
         PASS_conditional_simplifier, PASS_call_inliner, PASS_tuple_simplifier, PASS_cse, PASS_dce

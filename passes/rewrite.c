@@ -35,6 +35,96 @@ bool is_scalar_broadcast(const struct hlo_instr *instr) {
     return instr->opcode == OP_BROADCAST && instr->operands[0]->shape->rank == 0;
 }
 
+bool is_real_float(const struct hlo_instr *instr) {
+    return element_type_is_float(instr->shape->type);
+}
+
+bool is_integer(const struct hlo_instr *instr) {
+    return element_type_is_integral(instr->shape->type);
+}
+
+bool is_pred(const struct hlo_instr *instr) {
+    return instr->shape->type == TYPE_PRED;
+}
+
+struct hlo_instr *operand_beside(const struct hlo_instr *instr, double value) {
+    if (instr_is_splat(instr->operands[1], value)) return instr->operands[0];
+    if (instr_is_splat(instr->operands[0], value)) return instr->operands[1];
+    return NULL;
+}
+
+bool splat_integer(const struct hlo_instr *instr, int64_t *value) {
+    if (is_scalar_broadcast(instr)) instr = instr->operands[0];
+    if (!instr_is_constant(instr) || instr->shape->count != 1 || !is_integer(instr)) return false;
+    *value = literal_get_int(instr->literal, 0);
+    return true;
+}
+
+static bool is_non_negative(const struct hlo_instr *instr, int depth) {
+    enum element_type type = instr->shape->type;
+    int64_t value;
+    if (element_type_is_unsigned(type) || type == TYPE_PRED) return true;
+    if (!element_type_is_signed(type) || depth == 0) return false;
+    if (splat_integer(instr, &value)) return value >= 0;
+    int bits = element_type_info(type)->bits;
+    struct hlo_instr *const *of = instr->operands;
+    switch (instr->opcode) {
+    case OP_IOTA: {
+        int64_t size = instr->shape->dims[instr_int(instr, ATTR_IOTA_DIMENSION, 0)];
+        return bits >= 32 || size <= INT64_C(1) << (bits - 1);
+    }
+    case OP_CONVERT: {
+        enum element_type from = of[0]->shape->type;
+        bool widens = from == TYPE_PRED ||
+                      (element_type_is_unsigned(from) && element_type_info(from)->bits < bits);
+        bool same = element_type_is_signed(from) && element_type_info(from)->bits <= bits;
+        return widens || (same && is_non_negative(of[0], depth - 1));
+    }
+    case OP_AND:
+    case OP_MAXIMUM: return is_non_negative(of[0], depth - 1) || is_non_negative(of[1], depth - 1);
+    case OP_OR:
+    case OP_MINIMUM: return is_non_negative(of[0], depth - 1) && is_non_negative(of[1], depth - 1);
+    case OP_CLAMP: return is_non_negative(of[0], depth - 1) && is_non_negative(of[2], depth - 1);
+    case OP_SELECT: return is_non_negative(of[1], depth - 1) && is_non_negative(of[2], depth - 1);
+    case OP_SHIFT_RIGHT_LOGICAL: return splat_integer(of[1], &value) && value != 0;
+    case OP_REMAINDER:
+    case OP_BROADCAST:
+    case OP_RESHAPE:
+    case OP_TRANSPOSE:
+    case OP_SLICE:
+    case OP_REVERSE:
+    case OP_DYNAMIC_SLICE:
+    case OP_GATHER:
+    case OP_COPY: return is_non_negative(of[0], depth - 1);
+    default: return false;
+    }
+}
+
+bool instr_is_non_negative(const struct hlo_instr *instr) {
+    enum { MOST_DEPTH = 5 };
+    return is_non_negative(instr, MOST_DEPTH);
+}
+
+static bool is_spread_constant(const struct hlo_instr *instr) {
+    return instr_is_constant(instr) ||
+           (is_scalar_broadcast(instr) && instr_is_constant(instr->operands[0]));
+}
+
+struct hlo_instr *rewrite_merge_constants(struct pass_context *context, struct hlo_instr *instr) {
+    bool extreme = instr->opcode == OP_MAXIMUM || instr->opcode == OP_MINIMUM;
+    if (!is_integer(instr) && !is_pred(instr) && !(extreme && is_real_float(instr))) return NULL;
+    for (int i = 0; i < 4; i++) {
+        struct hlo_instr *inner = instr->operands[i / 2], *d = instr->operands[1 - i / 2];
+        if (inner->opcode != instr->opcode || !is_spread_constant(d)) continue;
+        struct hlo_instr *x = inner->operands[i % 2], *c = inner->operands[1 - i % 2];
+        if (!is_spread_constant(c) || is_spread_constant(x)) continue;
+        MAY_REWRITE(context);
+        struct hlo_instr *both = rewrite_binary(instr, instr->opcode, instr->shape, c, d);
+        return rewrite_binary(instr, instr->opcode, instr->shape, x, both);
+    }
+    return NULL;
+}
+
 static struct hlo_instr *apply(struct pass_context *context, struct hlo_instr *instr,
                                const struct rewrite *rewrites, int count) {
     if (instr->ncontrol || instr->is_control_predecessor) return NULL;

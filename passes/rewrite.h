@@ -35,4 +35,16 @@ struct hlo_instr *rewrite_broadcast(struct hlo_instr *before, const struct shape
                                     struct hlo_instr *operand, int count, const int64_t *dims);
 bool is_scalar_broadcast(const struct hlo_instr *instr);
 
+bool is_real_float(const struct hlo_instr *instr);
+bool is_integer(const struct hlo_instr *instr); /* s*, u*; not pred */
+bool is_pred(const struct hlo_instr *instr);
+/* Of two operands the one that is not a splat of `value`, where the other is; or NULL. */
+struct hlo_instr *operand_beside(const struct hlo_instr *instr, double value);
+/* The integer that a scalar constant is, spread out or not; u64 as its bits. */
+bool splat_integer(const struct hlo_instr *instr, int64_t *value);
+/* Integers that are 0 or more by the way they are made; looks a few operands deep. */
+bool instr_is_non_negative(const struct hlo_instr *instr);
+/* op(op(x, c), d) is op(x, op(c, d)): a rule for associative operations. Floats: extremes only. */
+rewrite_rule rewrite_merge_constants;
+
 #endif

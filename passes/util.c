@@ -29,18 +29,23 @@ void mark_side_effects(struct hlo_module *module) {
 }
 
 /* Attributes may stand in any order; names and metadata do not count. */
-bool instr_same_but_operands(const struct hlo_instr *a, const struct hlo_instr *b) {
+bool instr_same_operation(const struct hlo_instr *a, const struct hlo_instr *b) {
     if (a->opcode != b->opcode || a->shape != b->shape || a->noperands != b->noperands ||
         a->ncalled != b->ncalled || a->nattrs != b->nattrs)
         return false;
-    for (int i = 0; i < a->ncalled; i++)
-        if (a->called[i] != b->called[i]) return false;
     for (int i = 0; i < a->nattrs; i++) {
         bool found = false;
         for (int j = 0; j < b->nattrs && !found; j++)
             found = a->attrs[i].key == b->attrs[j].key && attr_equal(&a->attrs[i], &b->attrs[j]);
         if (!found) return false;
     }
+    return true;
+}
+
+bool instr_same_but_operands(const struct hlo_instr *a, const struct hlo_instr *b) {
+    if (!instr_same_operation(a, b)) return false;
+    for (int i = 0; i < a->ncalled; i++)
+        if (a->called[i] != b->called[i]) return false;
     return true;
 }
 

@@ -12,7 +12,9 @@ void mark_side_effects(struct hlo_module *module);
 void instr_inline_called(struct hlo_instr *call);
 /* Must not be removed, merged or reordered. Needs mark_side_effects. */
 bool instr_has_side_effect(const struct hlo_instr *instr);
-/* Same opcode, shape (layout too), attributes, called computations; operands aside. */
+/* Same opcode, shape (layout too), attributes, number of operands and of called computations. */
+bool instr_same_operation(const struct hlo_instr *a, const struct hlo_instr *b);
+/* Same operation, and the same called computations; operands aside. */
 bool instr_same_but_operands(const struct hlo_instr *a, const struct hlo_instr *b);
 bool instr_is_constant(const struct hlo_instr *instr);
 /* An array constant, or a broadcast of a scalar one, whose elements all have the bits of `value`
