@@ -99,19 +99,17 @@ static struct hlo_instr *same_twice(struct pass_context *context, struct hlo_ins
     return operand;
 }
 
-/* ---- signs ---- */
+/* ---- signs ----
+ * Of integers: a NaN keeps its sign in x - y and turns it in x + -y, which a sort by the total
+ * order tells apart. */
 
 static struct hlo_instr *negated(const struct hlo_instr *instr) {
     return instr->opcode == OP_NEGATE ? instr->operands[0] : NULL;
 }
 
-static bool is_signed_number(const struct hlo_instr *instr) {
-    return is_integer(instr) || is_real_float(instr);
-}
-
 /* x + -y is x - y. */
 static struct hlo_instr *add_negated(struct pass_context *context, struct hlo_instr *instr) {
-    if (!is_signed_number(instr)) return NULL;
+    if (!is_integer(instr)) return NULL;
     for (int i = 0; i < 2; i++) {
         struct hlo_instr *y = negated(instr->operands[i]);
         if (!y) continue;
@@ -121,36 +119,37 @@ static struct hlo_instr *add_negated(struct pass_context *context, struct hlo_in
     return NULL;
 }
 
-/* x - -y is x + y; of integers, 0 - x is -x. */
+/* x - -y is x + y; 0 - x is -x. */
 static struct hlo_instr *subtract_negated(struct pass_context *context, struct hlo_instr *instr) {
     struct hlo_instr *y = negated(instr->operands[1]);
-    if (y && is_signed_number(instr)) {
+    if (!is_integer(instr)) return NULL;
+    if (y) {
         MAY_REWRITE(context);
         return rewrite_binary(instr, OP_ADD, instr->shape, instr->operands[0], y);
     }
-    if (!is_integer(instr) || !instr_is_splat(instr->operands[0], 0)) return NULL;
+    if (!instr_is_splat(instr->operands[0], 0)) return NULL;
     MAY_REWRITE(context);
     return rewrite_unary(instr, OP_NEGATE, instr->shape, instr->operands[1]);
 }
 
-/* -x * -y is x * y, likewise for quotients. */
+/* -x * -y is x * y. */
 static struct hlo_instr *both_negated(struct pass_context *context, struct hlo_instr *instr) {
     struct hlo_instr *x = negated(instr->operands[0]), *y = negated(instr->operands[1]);
-    if (!x || !y || !is_real_float(instr)) return NULL;
+    if (!x || !y || !is_integer(instr)) return NULL;
     MAY_REWRITE(context);
     return rewrite_binary(instr, instr->opcode, instr->shape, x, y);
 }
 
 /* x * -1 is -x. */
 static struct hlo_instr *times_minus_one(struct pass_context *context, struct hlo_instr *instr) {
-    bool has_it = element_type_is_signed(instr->shape->type) || is_real_float(instr);
+    bool has_it = element_type_is_signed(instr->shape->type);
     struct hlo_instr *x = has_it ? operand_beside(instr, -1.0) : NULL;
     if (!x) return NULL;
     MAY_REWRITE(context);
     return rewrite_unary(instr, OP_NEGATE, instr->shape, x);
 }
 
-/* |-x| is |x|. */
+/* |-x| is |x|, of floats: there is no sign left. */
 static struct hlo_instr *abs_of_negated(struct pass_context *context, struct hlo_instr *instr) {
     struct hlo_instr *x = negated(instr->operands[0]);
     if (!x || !is_real_float(instr) || !same_array(instr, x)) return NULL;
@@ -300,7 +299,6 @@ static const struct rewrite rewrites[] = {
     {OP_MULTIPLY, times_minus_one},
     {OP_MULTIPLY, rewrite_merge_constants},
     {OP_DIVIDE, divide_by_constant},
-    {OP_DIVIDE, both_negated},
     {OP_REMAINDER, remainder_of_one},
     {OP_POWER, power_of_constant},
     {OP_NEGATE, undo_twice},
