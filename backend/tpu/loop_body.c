@@ -94,13 +94,22 @@ static void collect_unit(struct loop_body *body, int unit, struct unit_use *use)
     }
 }
 
-/* One after the other, within an iteration and from one to the next. A matrix unit has a queue. */
-static void chain(struct loop_body *body, const int *ops, int n, bool queued) {
+static bool is_weight(const struct loop_body *body, int op) {
+    return tpu_op_info(body->ops[op].op)->effect == TPU_EFFECT_MXU_WEIGHT;
+}
+
+/* Pushes one after the other, within an iteration and from one to the next, each as long as it
+ * holds the unit. Weights have a path of their own: data waits for weights, but not they for it. */
+static void chain_pushes(struct loop_body *body, const int *ops, int n) {
     for (int i = 0; i < n; i++) {
-        int hold = queued ? 1 : latency_of(body, ops[i]);
-        if (hold < 1) hold = 1;
-        if (i + 1 < n) loop_body_edge(body, ops[i], ops[i + 1], hold, 0);
-        if (i + 1 == n) loop_body_edge(body, ops[i], ops[0], hold, 1);
+        bool weight = is_weight(body, ops[i]);
+        int hold = latency_of(body, ops[i]) > 1 ? latency_of(body, ops[i]) : 1;
+        for (int next = i + 1; next <= i + n; next++) {
+            bool same = weight == is_weight(body, ops[next % n]);
+            if (same || next == i + 1)
+                loop_body_edge(body, ops[i], ops[next % n], same || weight ? hold : 1, next >= n);
+            if (same) break;
+        }
     }
 }
 
@@ -112,8 +121,7 @@ static int floor_div(int a, int b) {
  * r + level, and pushed when pop r + level - fifo has been. False where they never fit. */
 static bool link_in_order(struct loop_body *body, int unit, const struct unit_use *use, int level) {
     int n = use->nresults, fifo = body->mir->units[unit].fifo;
-    bool queued = unit < TPU_MAX_UNITS;
-    chain(body, use->pushes, use->npushes, queued);
+    chain_pushes(body, use->pushes, use->npushes);
     for (int i = 0; i < use->npops; i++)
         loop_body_edge(body, use->pops[i], use->pops[(i + 1) % n], 1, i + 1 == n);
     for (int r = 0; r < n; r++) {

@@ -3,7 +3,7 @@
  * tiling, so that equal rows hold equal places. */
 #include "backend/tpu/lower.h"
 
-enum { MOST_ARRAYS = 12, BLOCK_TILES = 128, UNROLL = 8, FEWEST_TILES = 64 };
+enum { MOST_ARRAYS = 12, BLOCK_TILES = 128, UNROLL = 2, FEWEST_TILES = 64 };
 /* Flags: of loads and stores, by buffer. */
 enum { FLAG_LOAD = 4, FLAG_STORE = 6 };
 

@@ -227,10 +227,34 @@ static bool settle(struct search *s, int op, const struct refs *refs) {
     return best != was;
 }
 
+/* As late as those that wait for it allow, from the last operation to the first: trees of
+ * operations then end just before their use. */
+static void make_late(struct search *s) {
+    struct modulo *m = s->m;
+    int *order = arena_array(m->arena, (size_t)m->count + 1, sizeof *order), last = 0;
+    for (int i = 0, j; i < m->count; i++) {
+        if (m->cycle[i] > last) last = m->cycle[i];
+        for (j = i; j > 0 && m->cycle[order[j - 1]] < m->cycle[i]; j--)
+            order[j] = order[j - 1];
+        order[j] = i;
+    }
+    for (int i = 0; i < m->count; i++) {
+        int op = order[i], was = m->cycle[op], low, high;
+        bounds(s, op, &low, &high);
+        if (high == INT32_MAX) continue;
+        if (high > last) high = last;
+        take_out(s, op);
+        while (high > was && !has_room(s, op, high))
+            high--;
+        put(s, op, high > was ? high : was);
+    }
+}
+
 static void shorten_lifetimes(struct search *s) {
     struct modulo *m = s->m;
     struct refs *refs = find_refs(m);
     bool moved = true;
+    make_late(s);
     for (int round = 0; round < 6 && moved; round++) {
         moved = false;
         for (int i = m->count - 1; i >= 0; i--)
@@ -256,6 +280,6 @@ bool modulo_schedule(struct modulo *m) {
     find_edges(&s);
     for (int op; (op = most_urgent(&s)) >= 0;)
         if (budget-- == 0 || !place_next(&s, op)) return false;
-    shorten_lifetimes(&s);
+    if (m->nvalues) shorten_lifetimes(&s);
     return true;
 }

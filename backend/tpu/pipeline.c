@@ -257,12 +257,22 @@ static bool try_ii(struct pipeliner *p, int ii, bool tight) {
     return color_values(p, tight);
 }
 
-/* Cycles of one iteration where none overlap. */
+/* Cycles of one iteration where none overlap, waits for results of the one before included. */
 static int plain_length(struct pipeliner *p, int length, int least) {
     p->m.ii = length + least;
+    p->m.nvalues = 0; /* however long they live */
     p->branch_row = -1;
-    if (!modulo_schedule(&p->m)) return length;
+    bool found = modulo_schedule(&p->m);
+    p->m.nvalues = p->body.nvalues;
+    if (!found) return length;
     measure(p);
+    if (p->length < least) p->length = least;
+    for (int e = 0; e < p->body.nedges; e++) {
+        const struct modulo_edge *edge = &p->body.edges[e];
+        int wait = p->m.cycle[edge->from] + edge->latency - p->m.cycle[edge->to];
+        if (edge->distance && wait > p->length * edge->distance)
+            p->length = (wait + edge->distance - 1) / edge->distance;
+    }
     return p->length;
 }
 
