@@ -52,14 +52,16 @@ static LLVMValueRef clamp_to(struct cpu_builder *b, LLVMValueRef x, double low, 
     return select_of(b, f_cmpk(b, LLVMRealOGT, x, high), fk(x, high), x);
 }
 
-/* x = n ln 2 + r with |r| <= ln 2 / 2; n comes as an integer of x's width. The sum with 1.5 * 2^p
- * rounds to an integer that stands in the low bits; unlike fptosi it is defined for NaN. */
-static LLVMValueRef exp_reduce(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef *n) {
+/* x = n ln 2 + r with |r| <= ln 2 / 2. Returns r; the low bits of the integer *n, as wide as x, are
+ * n + bias, and all bits above those that an exponent takes are cleared by a shift to its place.
+ * The sum with 1.5 * 2^p rounds to an integer that stands there; unlike fptosi it is defined for
+ * NaN. */
+static LLVMValueRef exp_reduce(struct cpu_builder *b, LLVMValueRef x, int bias, LLVMValueRef *n) {
     bool wide = is_double(x);
-    double magic = wide ? 0x1.8p52 : 0x1.8p23;
+    double magic = (wide ? 0x1.8p52 : 0x1.8p23) + bias;
     LLVMValueRef shifted = f_fma(b, x, fk(x, 0x1.71547652b82fep0), fk(x, magic));
     LLVMValueRef count = f_sub(b, shifted, fk(x, magic));
-    *n = i_sub(b, bits_of(b, shifted), bits_of(b, fk(x, magic)));
+    *n = bits_of(b, shifted);
     /* The high part of ln 2 has so few bits that its product with n is exact. */
     LLVMValueRef r = f_fma(b, count, fk(x, wide ? -0x1.62e42feep-1 : -0x1.63p-1), x);
     return f_fma(b, count, fk(x, wide ? -0x1.a39ef35793c76p-33 : 0x1.bd0105c610ca8p-13), r);
@@ -74,38 +76,62 @@ static LLVMValueRef expm1_poly(struct cpu_builder *b, LLVMValueRef r) {
                  2.7557232597752011e-06, 2.7557172889319036e-07, 2.5112788652839245e-08,
                  2.0945104998365857e-09);
     else
-        p = POLY(b, r, 0.5, 0.166666672, 0.0416662693, 0.00833326764, 0.00139461481,
-                 0.000199165923);
+        p = POLY(b, r, 0.49999994, 0.166665211, 0.0416682623, 0.00836867187, 0.00138210331);
     return f_fma(b, f_mul(b, r, r), p, r);
+}
+
+/* The low bits of n in the place of the exponent. */
+static LLVMValueRef to_exponent(struct cpu_builder *b, LLVMValueRef n) {
+    return i_shlk(b, n, LLVMGetIntTypeWidth(LLVMTypeOf(n)) == 64 ? 52 : 23);
 }
 
 /* 2^n for n within the exponent's range. */
 static LLVMValueRef power_of_two(struct cpu_builder *b, LLVMValueRef n) {
     bool wide = LLVMGetIntTypeWidth(LLVMTypeOf(n)) == 64;
-    return float_of(b, i_shlk(b, i_addk(b, n, wide ? 1023 : 127), wide ? 52 : 23));
+    return float_of(b, to_exponent(b, i_addk(b, n, wide ? 1023 : 127)));
+}
+
+/* 0 where x is so small that e^x is subnormal. */
+static LLVMValueRef exp_flushed(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef y) {
+    double low = is_double(x) ? -0x1.6232bdd7abcd2p9 : -0x1.5d589ep6;
+    return select_of(b, f_cmpk(b, LLVMRealOLT, x, low), fk(x, 0), y);
+}
+
+LLVMValueRef math_exp(struct cpu_builder *b, LLVMValueRef x) {
+    bool wide = is_double(x);
+    LLVMValueRef n, r = exp_reduce(b, x, 0, &n), p = f_addk(b, expm1_poly(b, r), 1);
+    /* n added to the exponent of p: 2^n itself may be out of range where the result is not. */
+    LLVMValueRef y = float_of(b, i_add(b, bits_of(b, p), to_exponent(b, n)));
+    y = exp_flushed(b, x, y);
+    LLVMValueRef fits = f_cmpk(b, LLVMRealOLE, x, wide ? 0x1.62e42fefa39efp9 : 0x1.62e42ep6);
+    return select_of(b, fits, y, f_addk(b, x, INFINITY));
+}
+
+/* e^x for x <= 0 or NaN. */
+static LLVMValueRef exp_of_negative(struct cpu_builder *b, LLVMValueRef x) {
+    LLVMValueRef n, r = exp_reduce(b, x, is_double(x) ? 1023 : 127, &n);
+    LLVMValueRef scale = float_of(b, to_exponent(b, n));
+    return exp_flushed(b, x, f_fma(b, scale, expm1_poly(b, r), scale));
 }
 
 LLVMValueRef math_exp_scaled(struct cpu_builder *b, LLVMValueRef x, int shift) {
     LLVMValueRef n;
-    x = is_double(x) ? clamp_to(b, x, -747, 713) : clamp_to(b, x, -105, 91);
-    LLVMValueRef r = exp_reduce(b, x, &n);
+    bool wide = is_double(x);
+    x = wide ? clamp_to(b, x, -747, 713) : clamp_to(b, x, -105, 91);
+    LLVMValueRef r = exp_reduce(b, x, shift, &n);
     LLVMValueRef p = f_addk(b, expm1_poly(b, r), 1);
-    if (shift) n = i_addk(b, n, (uint64_t)(int64_t)shift);
     /* In two steps: 2^n itself may be out of range where the result is not. */
+    n = i_sub(b, n, bits_of(b, fk(x, wide ? 0x1.8p52 : 0x1.8p23)));
     LLVMValueRef half = i_ashrk(b, n, 1);
     p = f_mul(b, p, power_of_two(b, half));
     return f_mul(b, p, power_of_two(b, i_sub(b, n, half)));
 }
 
-LLVMValueRef math_exp(struct cpu_builder *b, LLVMValueRef x) {
-    return math_exp_scaled(b, x, 0);
-}
-
 /* e^x - 1 for |x| that is not so small that half of it underflows. */
 static LLVMValueRef expm1_core(struct cpu_builder *b, LLVMValueRef x) {
-    LLVMValueRef n, r = exp_reduce(b, x, &n);
     /* Half of the scale, as 2^n may be just out of range. */
-    LLVMValueRef scale = power_of_two(b, i_subk(b, n, 1));
+    LLVMValueRef n, r = exp_reduce(b, x, is_double(x) ? 1022 : 126, &n);
+    LLVMValueRef scale = float_of(b, to_exponent(b, n));
     LLVMValueRef sum = f_fma(b, scale, expm1_poly(b, r), f_addk(b, scale, -0.5));
     return f_add(b, sum, sum);
 }
@@ -117,25 +143,32 @@ LLVMValueRef math_expm1(struct cpu_builder *b, LLVMValueRef x) {
     return select_of(b, tiny, f_flush(b, x), y);
 }
 
+/* tanh of f32. From 0.55 on 1 - 2 / (e^2a + 1), whose error counts less than half there; below, a
+ * polynomial in the square. */
+static LLVMValueRef tanh_f32(struct cpu_builder *b, LLVMValueRef x) {
+    LLVMValueRef a = f_abs(b, x), y = f_add(b, a, a), n;
+    y = select_of(b, f_cmpk(b, LLVMRealOGT, y, 20), fk(x, 20), y);
+    LLVMValueRef r = exp_reduce(b, y, 127, &n), scale = float_of(b, to_exponent(b, n));
+    LLVMValueRef sum = f_fma(b, scale, expm1_poly(b, r), f_addk(b, scale, 1));
+    LLVMValueRef large = f_addk(b, f_div(b, fk(x, -2), sum), 1);
+    LLVMValueRef square = f_mul(b, x, x);
+    LLVMValueRef tail =
+        POLY(b, square, -0.333333164, 0.133325279, -0.053844694, 0.0210355036, -0.00621748576);
+    LLVMValueRef small = f_fma(b, f_mul(b, x, square), tail, x);
+    return f_copysign(b, select_of(b, f_cmpk(b, LLVMRealOLT, a, 0.55), small, large), x);
+}
+
 LLVMValueRef math_tanh(struct cpu_builder *b, LLVMValueRef x) {
+    if (!is_double(x)) return tanh_f32(b, x);
     LLVMValueRef a = f_abs(b, x), y = f_add(b, a, a);
     y = select_of(b, f_cmpk(b, LLVMRealOGT, y, 60), fk(x, 60), y);
     LLVMValueRef e = expm1_core(b, y);
-    if (is_double(x)) return f_copysign(b, f_div(b, e, f_addk(b, e, 2)), x);
-    /* 1 - 2 / (e + 2) where that is over a half; below, the series of tanh a (Bernoulli numbers),
-     * which has the lesser error there. */
-    LLVMValueRef square = f_mul(b, a, a);
-    LLVMValueRef tail =
-        POLY(b, square, -1.0 / 3, 2.0 / 15, -17.0 / 315, 62.0 / 2835, -1382.0 / 155925,
-             21844.0 / 6081075, -929569.0 / 638512875, 6404582.0 / 10854718875);
-    LLVMValueRef small = f_fma(b, f_mul(b, a, square), tail, a);
-    LLVMValueRef large = f_addk(b, f_div(b, fk(x, -2), f_addk(b, e, 2)), 1);
-    return f_copysign(b, select_of(b, f_cmpk(b, LLVMRealOLT, a, 0.55), small, large), x);
+    return f_copysign(b, f_div(b, e, f_addk(b, e, 2)), x);
 }
 
 LLVMValueRef math_logistic(struct cpu_builder *b, LLVMValueRef x) {
     /* Of e^-|x|, so that the error of the exponential counts half where the result is large. */
-    LLVMValueRef e = math_exp(b, f_neg(b, f_abs(b, x)));
+    LLVMValueRef e = exp_of_negative(b, f_neg(b, f_abs(b, x)));
     LLVMValueRef below = f_cmpk(b, LLVMRealOLT, x, 0);
     LLVMValueRef q = f_div(b, select_of(b, below, e, fk(x, 1)), f_addk(b, e, 1));
     /* Where e is small, e - e q has the lesser error. */
@@ -227,7 +260,7 @@ LLVMValueRef math_erf(struct cpu_builder *b, LLVMValueRef x) {
     LLVMValueRef c = select_of(b, f_cmpk(b, LLVMRealOGT, a, 4), fk(x, 4), a);
     p = POLY(b, c, -0.000189209706, 1.12958372, 0.633209884, 0.108428881, -0.0252145045,
              0.00420678733, -0.000441767479, 2.17218676e-05);
-    LLVMValueRef far = f_sub(b, fk(x, 1), math_exp(b, f_neg(b, p)));
+    LLVMValueRef far = f_sub(b, fk(x, 1), exp_of_negative(b, f_neg(b, p)));
     LLVMValueRef y = select_of(b, f_cmpk(b, LLVMRealOLT, a, 1), near, far);
     return f_copysign(b, y, x);
 }
