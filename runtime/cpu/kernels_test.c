@@ -156,11 +156,54 @@ static void fft_length(int64_t n) {
 }
 
 static void test_fft_lengths(void **state) {
-    static const int64_t lengths[] = {1,  2,  3,  4,  6,  8,   15,  16, 31,
-                                      37, 49, 60, 74, 97, 128, 243, 509};
+    static const int64_t lengths[] = {1,   2,   3,   4,   6,   8,   15,  16,  31,  32,  37,
+                                      49,  60,  64,  74,  97,  128, 132, 150, 210, 243, 256,
+                                      310, 509, 512, 625, 640, 930, 961, 996, 999};
     (void)state;
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
         fft_length(lengths[i]);
+}
+
+/* Lines of reals against the same as complex numbers, and back. */
+static void test_fft_real_lines(void **state) {
+    static const int64_t lengths[] = {2, 4, 5, 6, 10, 74, 128, 194, 256, 258, 300, 1024};
+    enum { LINES = 7 };
+    (void)state;
+    for (size_t t = 0; t < sizeof lengths / sizeof *lengths; t++) {
+        int64_t n = lengths[t], half = n / 2 + 1;
+        double *x = calloc((size_t)(LINES * n), sizeof *x), *back = calloc((size_t)(LINES * n), 8);
+        double complex *y = calloc((size_t)(LINES * half), sizeof *y);
+        double complex *z = calloc((size_t)(LINES * n), sizeof *z),
+                       *all = calloc((size_t)(LINES * n), sizeof *z);
+        uint64_t seed = 3;
+        for (int64_t i = 0; i < LINES * n; i++)
+            z[i] = x[i] = random_unit(&seed);
+        int64_t config[FFT_NUMBERS] = {FFT_FORWARD, 1, 1, n, n};
+        void *scratch = scratch_new(hlocc_rt_fft_scratch(config));
+        hlocc_rt_fft(config, (void *[]){all, z}, scratch, 0, LINES);
+        free(scratch);
+        config[FFT_KIND] = FFT_REAL;
+        scratch = scratch_new(hlocc_rt_fft_scratch(config));
+        hlocc_rt_fft(config, (void *[]){y, x}, scratch, 0, 3); /* shares of the lines */
+        hlocc_rt_fft(config, (void *[]){y, x}, scratch, 3, LINES);
+        free(scratch);
+        config[FFT_KIND] = FFT_REAL_INVERSE;
+        config[FFT_WIDTH] = half;
+        scratch = scratch_new(hlocc_rt_fft_scratch(config));
+        hlocc_rt_fft(config, (void *[]){back, y}, scratch, 0, LINES);
+        for (int64_t l = 0; l < LINES; l++)
+            for (int64_t k = 0; k < n; k++) {
+                assert_true(fabs(back[l * n + k] - x[l * n + k]) < 1e-14);
+                if (k < half)
+                    assert_true(cabs(y[l * half + k] - all[l * n + k]) < 1e-13 * sqrt((double)n));
+            }
+        free(scratch);
+        free(x);
+        free(back);
+        free(y);
+        free(z);
+        free(all);
+    }
 }
 
 /* A real transform in two dimensions there and back; the first value is the sum. */
@@ -286,10 +329,11 @@ static void test_halves(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sort),        cmocka_unit_test(test_topk),
-        cmocka_unit_test(test_fft_lengths), cmocka_unit_test(test_fft_real),
-        cmocka_unit_test(test_philox),      cmocka_unit_test(test_threefry),
-        cmocka_unit_test(test_rng),         cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_sort),           cmocka_unit_test(test_topk),
+        cmocka_unit_test(test_fft_lengths),    cmocka_unit_test(test_fft_real),
+        cmocka_unit_test(test_fft_real_lines), cmocka_unit_test(test_philox),
+        cmocka_unit_test(test_threefry),       cmocka_unit_test(test_rng),
+        cmocka_unit_test(test_halves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
