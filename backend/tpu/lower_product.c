@@ -262,21 +262,32 @@ static void lay_out_b(struct multiplier *x) {
 
 /* ---- the units ---- */
 
-static enum tpu_op weight_op(int parts, int part) {
+static enum tpu_op weight_op(const struct product *p, int part) {
     static const enum tpu_op ops[] = {TPU_WPUSHHI, TPU_WPUSHMID, TPU_WPUSHLO};
-    return parts == 1 ? TPU_WPUSHF : ops[part];
+    return p->parts == 1 || p->integer ? TPU_WPUSHF : ops[part];
 }
 
-static enum tpu_op data_op(int parts, int part) {
+static enum tpu_op data_op(const struct product *p, int part) {
     static const enum tpu_op ops[] = {TPU_MPUSHHI, TPU_MPUSHMID, TPU_MPUSHLO};
-    return parts == 1 ? TPU_MPUSHF : ops[part];
+    return p->parts == 1 || p->integer ? TPU_MPUSHF : ops[part];
+}
+
+/* 8 rows of an operand as they are pushed: f32, or a byte of integers, of which the highest has the
+ * sign. */
+static treg load_part(struct multiplier *x, const struct tarray *array, struct sx row, int part) {
+    struct kernel *k = x->job.k;
+    treg v = k_load(k, row, MIR_STRIDE_1, sx_const(0), array->tag);
+    if (!x->p.integer) return v;
+    if (part) v = k_binary_i(k, TPU_VSAR, v, 8 * part);
+    if (part + 1 < x->p.parts) v = k_binary_i(k, TPU_VAND, v, 0xff);
+    return k_unary(k, TPU_VS2F, v);
 }
 
 static void push_weights(struct multiplier *x, struct sx row, int part, int unit) {
     struct kernel *k = x->job.k;
     for (int i = 0; i < TPU_MXU_DIM / TPU_SUBLANES; i++) {
-        treg w = k_load(k, sx_addi(row, i * TPU_SUBLANES), MIR_STRIDE_1, sx_const(0), x->b.tag);
-        k_emit(k, (struct mop){.op = weight_op(x->p.parts, part),
+        treg w = load_part(x, &x->b, sx_addi(row, i * TPU_SUBLANES), part);
+        k_emit(k, (struct mop){.op = weight_op(&x->p, part),
                                .d = w,
                                .unit = (uint8_t)unit,
                                .flags = (uint8_t)((i == 0 ? TPU_FLAG_START : 0) |
@@ -284,41 +295,54 @@ static void push_weights(struct multiplier *x, struct sx row, int part, int unit
     }
 }
 
-static void push_chunk(struct multiplier *x, struct sx row, enum tpu_op op, bool cross, int unit) {
+struct pass { /* of the data's part through the weights' part */
+    int data, weights;
+};
+
+static void push_chunk(struct multiplier *x, struct sx row, struct pass pass, int unit) {
     struct kernel *k = x->job.k;
+    bool cross = !x->p.integer && pass.data + pass.weights > 0;
     for (int i = 0; i < x->chunk; i++) {
-        treg v = k_load(k, sx_addi(row, i * TPU_SUBLANES), MIR_STRIDE_1, sx_const(0), x->a.tag);
-        k_emit(k,
-               (struct mop){
-                   .op = op, .d = v, .unit = (uint8_t)unit, .flags = cross ? TPU_FLAG_CROSS : 0});
+        treg v = load_part(x, &x->a, sx_addi(row, i * TPU_SUBLANES), pass.data);
+        k_emit(k, (struct mop){.op = data_op(&x->p, pass.data),
+                               .d = v,
+                               .unit = (uint8_t)unit,
+                               .flags = cross ? TPU_FLAG_CROSS : 0});
     }
 }
 
-static void pop_chunk(struct multiplier *x, struct sx row, int unit) {
+static void pop_chunk(struct multiplier *x, struct sx row, struct pass pass, int unit) {
     struct kernel *k = x->job.k;
     for (int i = 0; i < x->chunk; i++) {
         struct sx at = sx_addi(row, i * TPU_SUBLANES);
         treg sum = k_load(k, at, MIR_STRIDE_1, sx_const(0), x->c.tag);
-        k_emit(k, (struct mop){.op = TPU_MPOPADD, .d = sum, .unit = (uint8_t)unit});
+        if (x->p.integer) {
+            treg v = k_emit(k, (struct mop){.op = TPU_MPOP, .unit = (uint8_t)unit});
+            int shift = 8 * (pass.data + pass.weights);
+            v = k_unary(k, TPU_VF2S, v);
+            if (shift) v = k_binary_i(k, TPU_VSHL, v, shift);
+            sum = k_binary(k, TPU_VADD, sum, v);
+        } else {
+            k_emit(k, (struct mop){.op = TPU_MPOPADD, .d = sum, .unit = (uint8_t)unit});
+        }
         k_store(k, sum, at, 0, x->c.tag);
     }
 }
 
 /* All rows of the block through the weights: chunk i is popped after chunk i + 1 was pushed. */
-static void stream(struct multiplier *x, struct sx a_row, struct sx c_row, int part, bool cross) {
+static void stream(struct multiplier *x, struct sx a_row, struct sx c_row, struct pass pass) {
     struct kernel *k = x->job.k;
-    enum tpu_op op = data_op(x->p.parts, part);
     int32_t step = (int32_t)x->chunk * TPU_SUBLANES;
     struct loop loop;
-    push_chunk(x, a_row, op, cross, 0);
+    push_chunk(x, a_row, pass, 0);
     if (x->chunks > 1) {
         struct sx i = loop_begin(k, &loop, x->chunks - 1);
         struct sx at = sx_muli(k, i, step);
-        push_chunk(x, sx_addi(sx_add(k, a_row, at), step), op, cross, 0);
-        pop_chunk(x, sx_add(k, c_row, at), 0);
+        push_chunk(x, sx_addi(sx_add(k, a_row, at), step), pass, 0);
+        pop_chunk(x, sx_add(k, c_row, at), pass, 0);
         loop_end(k, &loop, 0);
     }
-    pop_chunk(x, sx_addi(c_row, (int32_t)(x->chunks - 1) * step), 0);
+    pop_chunk(x, sx_addi(c_row, (int32_t)(x->chunks - 1) * step), pass, 0);
 }
 
 static void multiply_block(struct multiplier *x) {
@@ -334,11 +358,12 @@ static void multiply_block(struct multiplier *x) {
     b_row = sx_addi(b_row, (int32_t)x->b.row);
     struct sx a_row = sx_addi(sx_muli(k, kt, (int32_t)a_rows), (int32_t)x->a.row);
     /* Small products first: the sum is rounded at its full size only by the last pass. Those of
-     * parts so small that they do not count are left out. */
+     * parts so small that they do not count are left out, and of integers those past 32 bits. */
+    int most = x->p.integer ? (int)sizeof(int32_t) - 1 : x->p.parts - 1;
     for (int w = x->p.parts - 1; w >= 0; w--) {
         push_weights(x, b_row, w, 0);
-        for (int d = x->p.parts - 1 - w; d >= 0; d--)
-            stream(x, a_row, c_row, d, d + w > 0);
+        for (int d = x->p.parts - 1; d >= 0; d--)
+            if (d + w <= most) stream(x, a_row, c_row, (struct pass){d, w});
     }
     loop_end(k, &k_loop, 0);
     loop_end(k, &n_loop, 0);
@@ -380,7 +405,7 @@ static void write_result(struct multiplier *x, const struct tarray *result) {
     index[1] = m;
     index[2] = ix_mod(k, n, TPU_LANES);
     struct tval value = fetch(&x->job.g.f, &x->c, index, valid);
-    value = element_convert(k, value, TYPE_F32, x->p.instr->shape->type);
+    value = element_convert(k, value, x->p.integer ? TYPE_S32 : TYPE_F32, x->p.instr->shape->type);
     tile_store(&x->job.g.f, result, &tile, value);
     tiles_end(k, &loops);
 }
@@ -388,7 +413,8 @@ static void write_result(struct multiplier *x, const struct tarray *result) {
 /* C as it is computed is the result: its rows are numbered as m is, and lanes as n. */
 static bool is_direct(const struct product *p, const struct tpu_layout *layout) {
     const struct axis *m = &p->axis[AXIS_M];
-    if (layout->type != TYPE_F32 || layout->lane_tiles != 1 || p->batches != 1) return false;
+    bool words = p->integer ? element_type_size(layout->type) == 4 : layout->type == TYPE_F32;
+    if (!words || layout->lane_tiles != 1 || p->batches != 1) return false;
     if (p->instr->opcode != OP_CONVOLUTION || p->swapped || layout->rank < 3) return false;
     const struct dim_labels *labels = instr_attr(p->instr, ATTR_DIM_LABELS)->dim_labels;
     for (int i = 0; i < m->count; i++) {

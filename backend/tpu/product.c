@@ -174,15 +174,31 @@ static int parts_of(const struct product *p, const struct tpu_compile_options *o
     return precision == ENUM_PRECISION_HIGHEST ? 3 : precision == ENUM_PRECISION_HIGH ? 2 : 1;
 }
 
+static bool is_integer(const struct shape *shape) {
+    return element_type_is_integral(shape->type) && element_type_size(shape->type) <= 4;
+}
+
+/* Integers go through the units byte by byte: every sum of 128 products of bytes is below 2^24, so
+ * f32 holds it exactly (255 * 255 * 128 = 8323200), and what is added up of them is s32. */
+static bool find_types(struct product *p, const struct tpu_compile_options *options) {
+    const struct shape *a = p->instr->operands[0]->shape, *b = p->instr->operands[1]->shape;
+    const struct shape *result = p->instr->shape;
+    if (!shape_is_array(result) || !a->count || !b->count || !result->count) return false;
+    p->integer = is_integer(a) && is_integer(b) && is_integer(result);
+    if (p->integer) {
+        int bytes_a = element_type_size(a->type), bytes_b = element_type_size(b->type);
+        p->parts = bytes_a > bytes_b ? bytes_a : bytes_b;
+        return true;
+    }
+    p->parts = parts_of(p, options);
+    return element_type_is_float(a->type) && element_type_is_float(b->type) &&
+           element_type_is_float(result->type);
+}
+
 bool product_find(struct product *p, const struct hlo_instr *instr,
                   const struct tpu_compile_options *options) {
     *p = (struct product){.instr = instr};
-    if (instr->noperands != 2 || !shape_is_array(instr->shape)) return false;
-    for (int i = 0; i < 2; i++)
-        if (!element_type_is_float(instr->operands[i]->shape->type) ||
-            instr->operands[i]->shape->count == 0)
-            return false;
-    if (!element_type_is_float(instr->shape->type) || instr->shape->count == 0) return false;
+    if (instr->noperands != 2 || !find_types(p, options)) return false;
     if (instr->opcode == OP_DOT)
         find_dot(p);
     else if (instr->opcode == OP_CONVOLUTION && groups_of(instr) <= MOST_GROUPS)
@@ -190,7 +206,6 @@ bool product_find(struct product *p, const struct hlo_instr *instr,
     else
         return false;
     choose_minor(p);
-    p->parts = parts_of(p, options);
     return true;
 }
 

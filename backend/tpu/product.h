@@ -24,11 +24,12 @@ struct product {
     int64_t batches;
     struct axis axis[AXES];
     bool swapped;            /* operand 0 gives n, operand 1 gives m */
-    int parts;               /* of f32 operands: 1, 2 or 3 */
+    int parts;               /* of f32 operands: 1, 2 or 3; of integers: bytes */
+    bool integer;            /* operands and result, of 32 bits at most */
     bool a_turned, b_turned; /* the operand's lanes are along m, along k */
 };
 
-/* False where the matrix units are not used: integers, complex numbers, many small groups. */
+/* False where the matrix units are not used: complex numbers, 64-bit integers, many small groups. */
 bool product_find(struct product *p, const struct hlo_instr *instr,
                   const struct tpu_compile_options *options);
 /* A place of an axis: the number of its outer parts, and its minor part. */

@@ -54,16 +54,42 @@ dot("dot_f64", "f64[33,65]", "f64[65,40]", "f64[33,40]", "1", "0", tol=1e-11)
 dot("dot_epilogue_bf16", "bf16[24,64]", "bf16[64,48]", "bf16[24,48]", "1", "0", tol=3e-2,
     tail="  c = f32[24,48] convert(d)\n  p = f32[24,48] parameter(2)\n  s = f32[24,48] add(c, p)\n  ROOT r = f32[24,48] tanh(s)\n")
 
+# Integers of all sizes and both ends of their range: what is added up in f32 on the way must stay exact.
+full = {"dot_s8_full": ("s8[9,1100]", "s8[1100,20]", "s32[9,20]"), "dot_u8_full": ("u8[9,520]", "u8[520,20]", "s32[9,20]"),
+        "dot_s16_full": ("s16[9,300]", "s16[300,20]", "s32[9,20]"), "dot_s32_full": ("s32[9,200]", "s32[200,20]", "s32[9,20]"),
+        "dot_u16_full": ("u16[9,300]", "u16[300,20]", "u32[9,20]")}
+for name, shapes in full.items():
+    dot(name, *shapes, "1", "0")
+
+
+def draw_full(shape, turned, r):
+    kind, dims = shape.rstrip("]").split("[")
+    info = np.iinfo({"s": "int", "u": "uint"}[kind[0]] + kind[1:])
+    x = r.integers(info.min, info.max, [int(n) for n in dims.split(",")], dtype=info.dtype, endpoint=True)
+    for i, edge in enumerate([info.min, info.max]):
+        (x.T if turned else x)[i] = edge
+    return x
+
+
 n = 0
 for name, (body, tol) in cases.items():
     d = f"{out}/product/{name}"
     os.makedirs(d, exist_ok=True)
     open(d + "/module.hlo", "w").write(body)
-    r = subprocess.run([sys.executable, here + "/xla_ref.py", "run", d + "/module.hlo", "--random", "3", "--out", d, "--save-inputs", d],
+    inputs = ["--random", "3"]
+    if name in full:
+        r = np.random.default_rng(3)
+        a, b = draw_full(full[name][0], False, r), draw_full(full[name][1], True, r)
+        np.save(d + "/in.0.npy", a), np.save(d + "/in.1.npy", b)
+        inputs = [d + "/in.0.npy", d + "/in.1.npy"]
+    r = subprocess.run([sys.executable, here + "/xla_ref.py", "run", d + "/module.hlo", *inputs, "--out", d, "--save-inputs", d],
                        capture_output=True, text=True)
     if r.returncode:
         print("FAIL", name, (r.stdout + r.stderr)[-300:])
         continue
+    if name in full:
+        got = np.load(d + "/out.0.npy")
+        assert (got == (a.astype(object) @ b.astype(object) % 2**32).astype(np.uint32).astype(got.dtype)).all(), name
     files = lambda kind: sorted(glob.glob(f"{d}/{kind}.*.npy"), key=lambda p: int(p.split(".")[-2]))
     shape = lambda p: [str(np.load(p).dtype), list(np.load(p).shape)]
     json.dump(dict(name="product/" + name, tolerance=tol, inputs=[shape(p) for p in files("in")], outputs=[shape(p) for p in files("out")],
