@@ -85,57 +85,78 @@ static inline void testing_emit(struct cpu_builder *b, const struct cpu_target *
     LLVMBuildRetVoid(b->builder);
 }
 
+/* A module for this machine that becomes code in this process. */
+struct testing_module {
+    struct cpu_builder b;
+    LLVMTargetMachineRef machine;
+    struct cpu_target target;
+};
+
+static inline struct testing_module testing_begin(void) {
+    struct testing_module t = {.b = {.context = LLVMContextCreate()}};
+    char *cpu = LLVMGetHostCPUName(), *features = LLVMGetHostCPUFeatures();
+    t.machine = testing_machine(cpu, features);
+    LLVMDisposeMessage(cpu);
+    LLVMDisposeMessage(features);
+    cpu_target_read(t.machine, true, &t.target);
+    t.b.module = LLVMModuleCreateWithNameInContext("product", t.b.context);
+    t.b.builder = LLVMCreateBuilderInContext(t.b.context);
+    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(t.machine);
+    LLVMSetModuleDataLayout(t.b.module, layout);
+    LLVMDisposeTargetData(layout);
+    return t;
+}
+
+static inline LLVMMemoryBufferRef testing_code(struct testing_module *t, LLVMCodeGenFileType kind) {
+    LLVMMemoryBufferRef code;
+    LLVMModuleRef copy = LLVMCloneModule(t->b.module);
+    char *why = NULL;
+    if (LLVMTargetMachineEmitToMemoryBuffer(t->machine, copy, kind, &why, &code)) abort();
+    LLVMDisposeModule(copy);
+    return code;
+}
+
+/* The function `name` of the module, which is gone then; *assembly (or NULL) is malloc memory. */
+static inline void *testing_end(struct testing_module *t, const char *name, LLVMOrcLLJITRef *jit,
+                                char **assembly) {
+    char *why = NULL;
+    if (LLVMVerifyModule(t->b.module, LLVMPrintMessageAction, &why)) abort();
+    LLVMDisposeMessage(why);
+    static const char passes[] = "function(sroa,early-cse<memssa>,loop-mssa(licm),loop-vectorize)";
+    LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
+    testing_check(LLVMRunPasses(t->b.module, passes, t->machine, options));
+    LLVMDisposePassBuilderOptions(options);
+    LLVMMemoryBufferRef object = testing_code(t, LLVMObjectFile);
+    if (assembly) {
+        LLVMMemoryBufferRef text = testing_code(t, LLVMAssemblyFile);
+        *assembly = strdup(LLVMGetBufferStart(text));
+        LLVMDisposeMemoryBuffer(text);
+    }
+    LLVMDisposeBuilder(t->b.builder);
+    LLVMDisposeModule(t->b.module);
+    LLVMContextDispose(t->b.context);
+    LLVMDisposeTargetMachine(t->machine);
+    testing_check(LLVMOrcCreateLLJIT(jit, NULL));
+    LLVMOrcJITDylibRef library = LLVMOrcLLJITGetMainJITDylib(*jit);
+    LLVMOrcDefinitionGeneratorRef process;
+    testing_check(LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(
+        &process, LLVMOrcLLJITGetGlobalPrefix(*jit), NULL, NULL));
+    LLVMOrcJITDylibAddGenerator(library, process);
+    testing_check(LLVMOrcLLJITAddObjectFile(*jit, library, object));
+    LLVMOrcExecutorAddress address;
+    testing_check(LLVMOrcLLJITLookup(*jit, &address, name));
+    return (void *)(uintptr_t)address;
+}
+
 static inline struct compiled_product testing_compile(const struct product_spec *spec,
                                                       product_finish *finish, bool assembly) {
     struct compiled_product out = {0};
     double start = testing_now();
-    char *cpu = LLVMGetHostCPUName(), *features = LLVMGetHostCPUFeatures();
-    LLVMTargetMachineRef machine = testing_machine(cpu, features);
-    LLVMDisposeMessage(cpu);
-    LLVMDisposeMessage(features);
-    struct cpu_target target;
-    cpu_target_read(machine, true, &target);
-    product_plan_make(&out.plan, &target, spec, finish != NULL);
-    struct cpu_builder b = {.context = LLVMContextCreate()};
-    b.module = LLVMModuleCreateWithNameInContext("product", b.context);
-    b.builder = LLVMCreateBuilderInContext(b.context);
-    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
-    LLVMSetModuleDataLayout(b.module, layout);
-    testing_emit(&b, &target, &out.plan, spec, finish);
-    char *why = NULL;
-    if (LLVMVerifyModule(b.module, LLVMPrintMessageAction, &why)) abort();
-    LLVMDisposeMessage(why);
-    static const char passes[] = "function(sroa,early-cse<memssa>,loop-mssa(licm),loop-vectorize)";
-    LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-    testing_check(LLVMRunPasses(b.module, passes, machine, options));
-    LLVMDisposePassBuilderOptions(options);
-    LLVMMemoryBufferRef object;
-    if (LLVMTargetMachineEmitToMemoryBuffer(machine, b.module, LLVMObjectFile, &why, &object))
-        abort();
-    if (assembly) {
-        LLVMMemoryBufferRef text;
-        LLVMModuleRef copy = LLVMCloneModule(b.module);
-        if (LLVMTargetMachineEmitToMemoryBuffer(machine, copy, LLVMAssemblyFile, &why, &text))
-            abort();
-        out.assembly = strdup(LLVMGetBufferStart(text));
-        LLVMDisposeMemoryBuffer(text);
-        LLVMDisposeModule(copy);
-    }
-    LLVMDisposeTargetData(layout);
-    LLVMDisposeBuilder(b.builder);
-    LLVMDisposeModule(b.module);
-    LLVMContextDispose(b.context);
-    LLVMDisposeTargetMachine(machine);
-    testing_check(LLVMOrcCreateLLJIT(&out.jit, NULL));
-    LLVMOrcJITDylibRef library = LLVMOrcLLJITGetMainJITDylib(out.jit);
-    LLVMOrcDefinitionGeneratorRef process;
-    testing_check(LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(
-        &process, LLVMOrcLLJITGetGlobalPrefix(out.jit), NULL, NULL));
-    LLVMOrcJITDylibAddGenerator(library, process);
-    testing_check(LLVMOrcLLJITAddObjectFile(out.jit, library, object));
-    LLVMOrcExecutorAddress address;
-    testing_check(LLVMOrcLLJITLookup(out.jit, &address, "product"));
-    out.run = (product_function *)(uintptr_t)address;
+    struct testing_module t = testing_begin();
+    product_plan_make(&out.plan, &t.target, spec, finish != NULL);
+    testing_emit(&t.b, &t.target, &out.plan, spec, finish);
+    void *run = testing_end(&t, "product", &out.jit, assembly ? &out.assembly : NULL);
+    out.run = (product_function *)(uintptr_t)run;
     out.compile_ms = 1e3 * (testing_now() - start);
     return out;
 }
