@@ -164,6 +164,7 @@ static bool is_direct_operand(const struct analysis *a, const struct hlo_instr *
         case OP_BITCAST:
         case OP_RESHAPE:
         case OP_TRANSPOSE:
+        case OP_SLICE:
         case OP_CONVERT:
         case OP_BROADCAST:
         case OP_COPY: break;

@@ -10,21 +10,34 @@
 #include "backend/cpu/debug_info.h"
 #include "backend/cpu/entry.h"
 #include "backend/cpu/lowering.h"
+#include "backend/cpu/prepack.h"
 #include "ir/literal.h"
 #include "passes/dataflow.h"
 #include "passes/pass.h"
 
 /* ---- what the backend takes ---- */
 
-/* What must hold for the rest of the backend, whatever passes ran before. */
-static bool legalise(struct hlo_module *module, struct diag *diag) {
-    static const enum pass_id passes[] = {
-        PASS_single_device,       PASS_scan_expander,     PASS_dot_expander,
-        PASS_batch_norm_expander, PASS_layout_normalizer, PASS_fusion_unpacker,
-        PASS_flatten_call_graph,  PASS_copy_insertion,    PASS_dce};
+#define RUN_PASSES(module, diag, ...)                                                              \
+    run_passes(module, diag, (const enum pass_id[]){__VA_ARGS__},                                  \
+               (int)(sizeof((const enum pass_id[]){__VA_ARGS__}) / sizeof(enum pass_id)))
+static bool run_passes(struct hlo_module *module, struct diag *diag, const enum pass_id *passes,
+                       int count) {
     struct pass_context context;
     pass_context_init(&context, diag);
-    return pass_pipeline_run(&context, module, passes, (int)(sizeof passes / sizeof *passes));
+    return pass_pipeline_run(&context, module, passes, count);
+}
+
+/* What must hold for the rest of the backend, whatever passes ran before; and operands of products
+ * packed where that is done once. */
+static bool legalise(struct hlo_module *module, int opt_level, const struct cpu_target *target,
+                     struct diag *diag) {
+    if (!RUN_PASSES(module, diag, PASS_single_device, PASS_scan_expander, PASS_dot_expander,
+                    PASS_batch_norm_expander, PASS_layout_normalizer, PASS_fusion_unpacker,
+                    PASS_flatten_call_graph))
+        return false;
+    product_separate_operands(module);
+    if (opt_level > 0) prepack_run(module, target);
+    return RUN_PASSES(module, diag, PASS_flatten_call_graph, PASS_copy_insertion, PASS_dce);
 }
 
 static bool runs_by_itself(const struct hlo_instr *instr) {
@@ -101,6 +114,12 @@ static bool emit_program(struct cpu_gen *g, const struct cpu_options *options, e
     return true;
 }
 
+static bool prepare(struct cpu_gen *g, const struct cpu_options *options) {
+    if (!legalise(g->hlo, options->opt_level, &g->target, g->diag)) return false;
+    cpu_bind_custom_calls(g->hlo, options);
+    return all_supported(g->hlo, g->diag);
+}
+
 static int cores_here(void) {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     return cores < 1 ? 1 : cores > 256 ? 256 : (int)cores;
@@ -111,15 +130,17 @@ static int cores_here(void) {
 bool cpu_compile(struct hlo_module *hlo, const struct cpu_options *options, enum cpu_output output,
                  struct cpu_code *code, struct diag *diag) {
     memset(code, 0, sizeof *code);
-    if (!legalise(hlo, diag)) return false;
-    cpu_bind_custom_calls(hlo, options);
-    if (!all_supported(hlo, diag)) return false;
     struct cpu_machine target;
     if (!cpu_machine_new(options, &target, diag)) return false;
     LLVMTargetMachineRef machine = target.llvm;
     struct cpu_gen g = {.hlo = hlo, .arena = arena_new(), .diag = diag, .seed = options->seed};
     g.threads = options->max_threads > 0 ? options->max_threads : cores_here();
     cpu_target_read(machine, target.native, &g.target);
+    if (!prepare(&g, options)) {
+        LLVMDisposeTargetMachine(machine);
+        arena_free(g.arena);
+        return false;
+    }
     scope_table_init(&g.seen, g.arena);
     g.b.context = LLVMContextCreate();
     LLVMContextSetDiagnosticHandler(g.b.context, codegen_ignore_remark, NULL);

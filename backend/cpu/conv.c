@@ -27,6 +27,7 @@ bool conv_read(const struct hlo_instr *instr, struct conv *v) {
     if (!product_view_strides(&v->kernel, v->weights->rank, v->b)) return false;
     if (v->out->count == 0 || v->in->count == 0 || v->weights->count == 0) return false;
     if (v->labels->spatial > STAGE_MAX_RANK) return false;
+    if (v->input.cut_dim >= 0 || v->kernel.cut_dim >= 0) return false;
     shape_row_major(v->out, v->c);
     v->groups = instr_int(v->hero, ATTR_FEATURE_GROUP_COUNT, 1);
     v->batch_groups = instr_int(v->hero, ATTR_BATCH_GROUP_COUNT, 1);
@@ -235,6 +236,8 @@ static bool conv_spec(struct conv *v, int64_t l2) {
     v->spec.a_type = v->input.base->shape->type;
     v->spec.b_type = v->kernel.base->shape->type;
     v->spec.c_type = v->out->type;
+    v->spec.a_offset = v->input.offset;
+    v->spec.b_offset = v->kernel.offset;
     if (!is_sane(v)) return false;
     if (v->labels->spatial > 0 && needs_stage(v)) {
         make_stage(v, is_long_window(v), l2);

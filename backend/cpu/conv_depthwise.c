@@ -295,8 +295,8 @@ void depthwise_emit(struct cpu_gen *g, struct cpu_kernel *k) {
     w.last = w.v.labels->spatial - 1;
     w.tap_rows = tap_rows(&w.v);
     w.direct = !product_has_epilogue(k->instr) && w.v.out->type == w.type;
-    w.input = gen_leaves(g, w.v.input.base)[0];
-    w.weights = gen_leaves(g, w.v.kernel.base)[0];
+    w.input = ir_atk(w.b, gen_leaves(g, w.v.input.base)[0], w.v.input.offset * w.in_size);
+    w.weights = ir_atk(w.b, gen_leaves(g, w.v.kernel.base)[0], w.v.kernel.offset * w.w_size);
     int64_t table = round_up(8 * w.tap_rows);
     w.in_rows = k->scratch;
     w.w_rows = ir_atk(w.b, k->scratch, table);

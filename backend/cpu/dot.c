@@ -9,6 +9,13 @@ enum { LEAST_WORK = 64 };
 
 /* ---- the dot's dimensions ---- */
 
+static int64_t sizes_of(const struct shape *shape, struct int_list dims) {
+    int64_t size = 1;
+    for (int i = 0; i < dims.count; i++)
+        size *= shape->dims[dims.v[i]];
+    return size;
+}
+
 static bool dot_spec(const struct hlo_instr *hero, struct product_spec *spec,
                      const struct product_view *a, const struct product_view *b) {
     const struct hlo_instr *lhs = hero->operands[0], *rhs = hero->operands[1];
@@ -22,7 +29,9 @@ static bool dot_spec(const struct hlo_instr *hero, struct product_spec *spec,
     shape_row_major(hero->shape, c);
     *spec = (struct product_spec){.a_type = a->base->shape->type,
                                   .b_type = b->base->shape->type,
-                                  .c_type = hero->shape->type};
+                                  .c_type = hero->shape->type,
+                                  .a_offset = a->offset,
+                                  .b_offset = b->offset};
     for (int i = 0; i < lb.count && fits; i++)
         fits = product_add_dims(&spec->batch, a, (int)lb.v[i], b, (int)rb.v[i], c[at++]);
     for (int d = 0; d < lhs->shape->rank && fits; d++)
@@ -33,7 +42,14 @@ static bool dot_spec(const struct hlo_instr *hero, struct product_spec *spec,
             fits = product_add_dims(&spec->n, NULL, 0, b, d, c[at++]);
     for (int i = 0; i < lc.count && fits; i++)
         fits = product_add_dims(&spec->k, a, (int)lc.v[i], b, (int)rc.v[i], 0);
-    return fits;
+    /* Only the one dimension of n may be cut. */
+    if (b->cut_dim >= 0) {
+        spec->n_cut = b->cut;
+        fits = fits && !int_list_has(rb, b->cut_dim) && !int_list_has(rc, b->cut_dim) &&
+               rhs->shape->count == rhs->shape->dims[b->cut_dim] * sizes_of(rhs->shape, rb) *
+                                        sizes_of(rhs->shape, rc);
+    }
+    return fits && a->cut_dim < 0;
 }
 
 static bool dot_read(const struct hlo_instr *instr, const struct hlo_instr **hero,
@@ -45,6 +61,15 @@ static bool dot_read(const struct hlo_instr *instr, const struct hlo_instr **her
     if (!product_reads_alike(a, (*hero)->operands[0])) return false;
     if (!product_reads_alike(b, (*hero)->operands[1])) return false;
     return dot_spec(*hero, spec, a, b);
+}
+
+bool product_spec_of(const struct hlo_instr *instr, const struct hlo_instr *hero,
+                     const struct cpu_target *target, struct product_spec *spec) {
+    struct product_view a, b;
+    (void)target;
+    if (hero->opcode != OP_DOT || !dot_match(instr)) return false;
+    return product_view_of(instr, hero, 0, &a) && product_view_of(hero, hero, 1, &b) &&
+           dot_spec(hero, spec, &a, &b);
 }
 
 bool product_has_epilogue(const struct hlo_instr *instr) {

@@ -17,6 +17,10 @@ struct product_view {
         int64_t size, stride;
     } parts[PRODUCT_VIEW_PARTS];
     int first[SHAPE_MAX_RANK + 1];
+    int64_t offset; /* elements from the base's first to the operand's */
+    /* A dimension whose parts hold more than the operand's `cut` elements; -1: there is none. */
+    int cut_dim;
+    int64_t cut;
 };
 
 /* The dot or convolution that the instruction is, or that its fusion is built around; NULL. */
@@ -47,6 +51,11 @@ bool product_has_epilogue(const struct hlo_instr *instr);
 /* Takes the sum at an index of the hero, in register form, as a sum of e->type. */
 void product_epilogue_store(struct product_epilogue *e, LLVMValueRef sum,
                             const LLVMValueRef *index);
+
+/* The product that the hero of the instruction is, as if its second operand lay row-major in
+ * memory. False where it has no such form. */
+bool product_spec_of(const struct hlo_instr *instr, const struct hlo_instr *hero,
+                     const struct cpu_target *target, struct product_spec *spec);
 
 bool dot_match(const struct hlo_instr *instr);
 void dot_plan(struct cpu_gen *g, const struct hlo_instr *instr, int64_t *units, int64_t *scratch);

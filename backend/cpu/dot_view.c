@@ -81,15 +81,41 @@ static bool view_permute(const struct hlo_instr *instr, struct product_view *vie
     return true;
 }
 
+static bool view_slice(const struct hlo_instr *instr, struct product_view *view) {
+    const struct slice_list *list = instr_attr(instr, ATTR_SLICE)->slices;
+    for (int d = 0; d < instr->shape->rank; d++) {
+        struct product_part *part = NULL;
+        int parts = 0;
+        for (int i = view->first[d]; i < view->first[d + 1]; i++) {
+            if (view->parts[i].size == 1) continue;
+            part = &view->parts[i];
+            parts++;
+        }
+        if (parts == 0 || instr->shape->dims[d] == instr->operands[0]->shape->dims[d]) continue;
+        if (parts == 1) {
+            view->offset += list->v[d].start * part->stride;
+            part->size = instr->shape->dims[d];
+            part->stride *= list->v[d].stride;
+        } else if (list->v[d].start == 0 && list->v[d].stride == 1 && view->cut_dim < 0) {
+            view->cut_dim = d;
+            view->cut = instr->shape->dims[d];
+        } else {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool view_of(const struct hlo_instr *instr, struct product_view *view) {
     if (instr->opcode == OP_PARAMETER) {
         view->base = instr;
         return view_array(instr->shape, view);
     }
     if (instr->noperands != 1 || !view_of(instr->operands[0], view)) return false;
+    if (instr->opcode == OP_COPY || instr->opcode == OP_CONVERT) return true;
+    if (view->cut_dim >= 0) return false;
     switch (instr->opcode) {
-    case OP_COPY:
-    case OP_CONVERT: return true;
+    case OP_SLICE: return view_slice(instr, view);
     case OP_BITCAST:
         return instr->operands[0]->shape->type == instr->shape->type &&
                view_reshape(instr->shape, view);
@@ -104,6 +130,7 @@ bool product_view_of(const struct hlo_instr *instr, const struct hlo_instr *hero
                      struct product_view *view) {
     const struct hlo_instr *from = hero->operands[operand];
     memset(view, 0, sizeof *view);
+    view->cut_dim = -1;
     if (from->shape->count == 0) return false;
     if (instr != hero) return view_of(from, view);
     view->base = from;

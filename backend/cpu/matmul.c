@@ -349,7 +349,7 @@ static void call_kernel(struct product *q, const struct k_range *range,
     }
     ir_call(b, matmul_kernel(b, q->target, &q->tile), MATMUL_KERNEL_ARGUMENTS,
             (LLVMValueRef[]){place->rows, place->a, ir_k(b, step), taps, ntaps, run, place->panel,
-                             c, c_row, from, from_row});
+                             ir_k(b, q->b_row), c, c_row, from, from_row});
 }
 
 static void tile_to_sums(struct product *q, const struct k_range *range,
@@ -423,8 +423,9 @@ static void emit_chunk(struct product *q, const struct k_range *range, LLVMValue
     LLVMValueRef tile = a_stays ? outer.i : inner.i, panel = a_stays ? inner.i : outer.i;
     struct tile_place place = {.j = panel, .k_block = k_block};
     place.i = ir_add(b, i0, tile);
-    place.panel = ir_at(b, q->b_pack, ir_mulk(b, panel, depth * q->size));
-    place.panel = ir_at(b, place.panel, ir_mulk(b, b_row, q->columns * q->size));
+    int64_t to_column = q->p->b_mode == B_ROWS ? q->size : depth * q->size;
+    place.panel = ir_at(b, q->b_pack, ir_mulk(b, panel, to_column));
+    place.panel = ir_at(b, place.panel, ir_mulk(b, b_row, q->b_row));
     place.rows = ir_at(b, q->rows, ir_mulk(b, place.i, 8));
     place.a = q->a;
     if (q->p->a_mode != A_IN_PLACE) {
@@ -489,7 +490,7 @@ static void emit_unit(struct product *q, LLVMValueRef m_block) {
     if (when == STAGE_BLOCK) stage_block(q, blocks.i, a, bb);
     struct k_range range = range_of(q, blocks.i);
     LLVMValueRef row0 = ir_k(b, 0);
-    if (p->shares_b) {
+    if (p->shares_b || p->b_mode != B_PACKED) {
         row0 = ir_mulk(b, range.first, p->taps > 1 ? p->run : 1);
     } else {
         pack_b(q, &range, row0, q->depth);
@@ -530,6 +531,8 @@ void product_place_unit(struct product *q, LLVMValueRef unit, LLVMValueRef *m_bl
     q->a_unit = p->spec.stage.when == STAGE_NEVER ? q->a_size : q->size;
     q->bb = ir_at(b, ir_atk(b, q->code->b, p->spec.b_offset * q->b_size),
                   product_offset(q, &p->spec.batch, PRODUCT_B, q->batch));
+    if (p->b_mode != B_PACKED && p->method == PRODUCT_TILES)
+        q->b_pack = ir_at(b, q->bb, ir_mulk(b, q->n0, (p->b_mode == B_ROWS ? 1 : p->k) * q->size));
     if (q->code->c)
         q->c = ir_at(b, q->code->c, product_offset(q, &p->spec.batch, PRODUCT_C, q->batch));
 }
@@ -547,13 +550,15 @@ static void emit_units(struct product *q) {
     product_place_unit(q, units.i, &m_block);
     LLVMValueRef first = i_cmp(b, LLVMIntEQ, units.i, q->code->begin);
     LLVMValueRef fresh = i_or(b, first, q->fresh_b);
-    struct ir_if columns = ir_if_begin(b, fresh, false);
-    fill_table(q, q->cols, &p->spec.n, PRODUCT_B, q->n0, p->n, p->n_block);
-    if (p->shares_b) {
-        struct k_range all = whole_k(q);
-        pack_b(q, &all, ir_k(b, 0), q->depth);
+    if (p->b_mode == B_PACKED) {
+        struct ir_if columns = ir_if_begin(b, fresh, false);
+        fill_table(q, q->cols, &p->spec.n, PRODUCT_B, q->n0, p->n, p->n_block);
+        if (p->shares_b) {
+            struct k_range all = whole_k(q);
+            pack_b(q, &all, ir_k(b, 0), q->depth);
+        }
+        ir_if_end(b, &columns);
     }
-    ir_if_end(b, &columns);
     bool staged = p->spec.stage.when == STAGE_UNIT, moves = q->m_blocks > 1 && !staged;
     struct ir_if rows =
         ir_if_begin(b, moves ? LLVMConstInt(int_type(b, 1), 1, false) : first, false);
@@ -600,7 +605,8 @@ void product_emit(struct cpu_builder *b, const struct cpu_target *target,
         product_emit_vector(&q);
         return;
     }
-    q.depth = p->shares_b ? p->k : product_k_rows(p);
+    q.depth = p->shares_b || p->b_mode == B_PANELS ? p->k : product_k_rows(p);
+    q.b_row = p->b_mode == B_ROWS ? stride_bytes(&q, inner_k(&q), PRODUCT_B) : q.columns * q.size;
     bool linear = product_dims_linear(&p->spec.m, PRODUCT_C, &q.c_m);
     linear = product_dims_linear(&p->spec.n, PRODUCT_C, &q.c_n) && linear;
     q.direct = linear && (q.c_n == 1 || p->n == 1) && !code->finish && q.c_size == q.size;

@@ -50,6 +50,7 @@ struct product_spec {
     enum element_type a_type, b_type, c_type;
     int64_t a_offset, b_offset; /* elements from the pointers to the first of A and B */
     struct product_dims batch, m, n, k;
+    int64_t n_cut; /* of the places of n, those that exist in C; 0: all */
     /* Where A is staged, the strides of m and k in A are those of the copy, those of batch of the
      * input; and k is that of one whole block. */
     struct product_stage stage;
@@ -64,6 +65,13 @@ enum product_method {
 
 /* How A reaches the kernel. */
 enum product_a_mode { A_IN_PLACE, A_ROWS, A_PANELS };
+
+/* How B does. */
+enum product_b_mode {
+    B_PACKED, /* copied to panels, a tile's columns wide */
+    B_PANELS, /* it lies in such panels, each with all of k */
+    B_ROWS,   /* its rows are read where they are */
+};
 
 /* A product and how to compute it. */
 struct product_plan {
@@ -80,6 +88,7 @@ struct product_plan {
     int64_t m_block, n_block; /* a unit of work */
     int64_t m_chunk;          /* rows of A that are packed at a time */
     enum product_a_mode a_mode;
+    enum product_b_mode b_mode;
     bool shares_b;    /* all of k is packed, for the blocks of rows that follow each other */
     bool n_outermost; /* units go through the batch for one block of columns after the other */
     bool keeps_sums;  /* partial sums are kept in scratch memory, not in C */
@@ -92,6 +101,9 @@ bool product_spec_has_code(const struct product_spec *spec);
 /* Decides how to compute the product. */
 void product_plan_make(struct product_plan *plan, const struct cpu_target *target,
                        const struct product_spec *spec, bool finishes);
+/* Columns of the panels that B may come in, so that it need not be packed each time; 0 where that
+ * would gain nothing. A panel has all of k in order, k's dimensions as in plan->spec. */
+int product_panel_columns(const struct product_plan *plan);
 
 /* Receives the finished sum (of plan->type, in register form) for one element of C, given by its
  * linear batch, m and n numbers, and stores what comes of it. Called while emitting the innermost

@@ -37,6 +37,7 @@ struct product {
     int columns;                    /* of a tile */
     int64_t size;                   /* of a sum */
     int64_t a_size, b_size, c_size; /* of elements */
+    int64_t b_row;                  /* bytes from a row of B to the next, as the kernel reads it */
     int64_t a_unit;                 /* of the elements that the strides of A count at the moment */
     int64_t depth, n_blocks, m_blocks;
     bool direct; /* whole tiles go from registers to C */

@@ -88,7 +88,7 @@ struct kernel {
     struct matmul_tile tile;
     int size, vector_bytes, row_bytes; /* of an element, a vector, a row of the panel */
     LLVMTypeRef scalar, vector;
-    LLVMValueRef row[MAX_ROWS], step;
+    LLVMValueRef row[MAX_ROWS], step, b_row;
 };
 
 /* What changes from one step of k to the next. */
@@ -103,7 +103,7 @@ static void one_step(struct kernel *k, struct state *s) {
     LLVMValueRef panel[MAX_VECTORS];
     int vectors = k->tile.vectors;
     for (int v = 0; v < vectors; v++)
-        panel[v] = ir_load(b, k->vector, ir_atk(b, s->b, v * k->vector_bytes), k->vector_bytes);
+        panel[v] = ir_load(b, k->vector, ir_atk(b, s->b, v * k->vector_bytes), k->size);
     for (int i = 0; i < k->tile.rows; i++) {
         LLVMValueRef a = ir_load(b, k->scalar, ir_at(b, k->row[i], s->x), k->size);
         a = matmul_splat(b, a, k->tile.lanes);
@@ -113,7 +113,7 @@ static void one_step(struct kernel *k, struct state *s) {
         }
     }
     s->x = ir_add(b, s->x, k->step);
-    s->b = ir_atk(b, s->b, k->row_bytes);
+    s->b = ir_at(b, s->b, k->b_row);
 }
 
 /* Phis for a state, coming from `from` with the values of `start`. */
@@ -162,8 +162,8 @@ static void step_loop(struct kernel *k, struct state *s, LLVMValueRef run) {
 /* c = from + sums. Sums start from +0 and so are never -0: adding zeros to them is exact. */
 static void store_tile(struct kernel *k, struct state *s, LLVMValueRef function) {
     struct cpu_builder *b = k->b;
-    LLVMValueRef c = LLVMGetParam(function, 7), c_row = LLVMGetParam(function, 8);
-    LLVMValueRef from = LLVMGetParam(function, 9), from_row = LLVMGetParam(function, 10);
+    LLVMValueRef c = LLVMGetParam(function, 8), c_row = LLVMGetParam(function, 9);
+    LLVMValueRef from = LLVMGetParam(function, 10), from_row = LLVMGetParam(function, 11);
     for (int i = 0; i < k->tile.rows; i++) {
         for (int v = 0; v < k->tile.vectors; v++) {
             LLVMValueRef sum = s->sums[i * k->tile.vectors + v];
@@ -200,11 +200,12 @@ static void kernel_body(struct kernel *k, LLVMValueRef function) {
     LLVMValueRef rows = LLVMGetParam(function, 0), a = LLVMGetParam(function, 1);
     LLVMValueRef tap_table = LLVMGetParam(function, 3);
     k->step = LLVMGetParam(function, 2);
+    k->b_row = LLVMGetParam(function, 7);
     for (int i = 0; i < k->tile.rows; i++) {
         LLVMValueRef offset = ir_load(b, ir_i64(b), ir_atk(b, rows, 8 * i), 8);
         k->row[i] = ir_at(b, a, offset);
     }
-    prefetch_tile(k, LLVMGetParam(function, 7), LLVMGetParam(function, 8));
+    prefetch_tile(k, LLVMGetParam(function, 8), LLVMGetParam(function, 9));
     struct state start = {ir_k(b, 0), LLVMGetParam(function, 6), {NULL}};
     for (int i = 0; i < k->tile.rows * k->tile.vectors; i++)
         start.sums[i] = LLVMConstNull(k->vector);
@@ -226,7 +227,7 @@ LLVMValueRef matmul_kernel(struct cpu_builder *b, const struct cpu_target *targe
     LLVMValueRef function = LLVMGetNamedFunction(b->module, name);
     if (function) return function;
     LLVMTypeRef i64 = ir_i64(b), p = ir_pointer(b);
-    LLVMTypeRef types[MATMUL_KERNEL_ARGUMENTS] = {p, p, i64, p, i64, i64, p, p, i64, p, i64};
+    LLVMTypeRef types[MATMUL_KERNEL_ARGUMENTS] = {p, p, i64, p, i64, i64, p, i64, p, i64, p, i64};
     LLVMBasicBlockRef back;
     function = ir_function_begin(b, name, MATMUL_KERNEL_ARGUMENTS, types, &back);
     matmul_mark_wide(b, target, function);

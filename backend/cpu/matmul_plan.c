@@ -141,6 +141,43 @@ static void choose_a_mode(struct product_plan *p) {
     if (!same || lies_badly(p)) p->a_mode = step == 1 ? A_ROWS : A_PANELS;
 }
 
+/* B in panels: a dimension of them, each of all rows, a tile's columns wide. */
+static bool is_in_panels(const struct product_plan *p) {
+    const struct product_dims *n = &p->spec.n;
+    int64_t columns = p->vectors * p->lanes, step;
+    if (n->count < 1 || n->count > 2) return false;
+    if (n->v[n->count - 1].size != columns || n->v[n->count - 1].b != 1) return false;
+    if (n->count == 2 && n->v[0].b != columns * p->k) return false;
+    if (p->n > (n->count == 2 ? n->v[0].size : 1) * columns) return false;
+    return product_dims_linear(&p->spec.k, PRODUCT_B, &step) && (step == columns || p->k == 1);
+}
+
+/* Few rows of A read a B that stays in the caches as often as packing it would. */
+static bool reads_rows(const struct product_plan *p, const struct cpu_target *target) {
+    const struct product_dims *n = &p->spec.n;
+    int64_t step, size = element_type_size(p->type);
+    if (n->count != 1 || n->v[0].b != 1 || p->n % (p->vectors * p->lanes) != 0) return false;
+    if (!product_dims_linear(&p->spec.k, PRODUCT_B, &step) || step < p->n) return false;
+    return p->m <= 4 * p->rows && step * p->k * size <= target->l2 / 2;
+}
+
+static void choose_b_mode(struct product_plan *p, const struct cpu_target *target) {
+    p->b_mode = B_PACKED;
+    if (!same_bits(p->spec.b_type, p->type) || p->spec.stage.when == STAGE_BLOCK) return;
+    if (is_in_panels(p))
+        p->b_mode = B_PANELS;
+    else if (reads_rows(p, target))
+        p->b_mode = B_ROWS;
+}
+
+int product_panel_columns(const struct product_plan *p) {
+    enum { MOST_ROWS_OF_A = 1024 }; /* packing is nothing beside more */
+    int columns = p->vectors * p->lanes;
+    if (p->method != PRODUCT_TILES || p->b_mode != B_PACKED || p->swapped) return 0;
+    if (!same_bits(p->spec.b_type, p->type) || p->spec.stage.when == STAGE_BLOCK) return 0;
+    return p->m <= MOST_ROWS_OF_A ? columns : 0;
+}
+
 enum { MOST_ROWS = 512 }; /* of a unit */
 
 static void choose_m_block(struct product_plan *p, int64_t wanted) {
@@ -181,7 +218,8 @@ static void choose_units(struct product_plan *p, const struct cpu_target *target
     blocks = (p->n + p->n_block - 1) / p->n_block;
     choose_m_block(p, clamp(WANTED / clamp(p->batch * blocks, 1, WANTED), 1, WANTED));
     p->n_outermost = !depends_on_batch(&p->spec.batch, PRODUCT_B);
-    p->shares_b = (product_m_blocks(p) > 1 || (p->n_outermost && p->batch > 1)) &&
+    p->shares_b = p->b_mode == B_PACKED &&
+                  (product_m_blocks(p) > 1 || (p->n_outermost && p->batch > 1)) &&
                   p->spec.stage.when != STAGE_BLOCK && p->k * p->n_block * size <= 4 * target->l2;
     p->m_chunk = product_m_rows(p);
     if (p->a_mode != A_IN_PLACE) {
@@ -202,7 +240,8 @@ static int64_t take(int64_t *offset, int64_t bytes) {
 void product_layout(const struct product_plan *p, struct product_scratch *s) {
     int64_t size = element_type_size(p->type), total = 0;
     int64_t depth = p->shares_b ? p->k : product_k_rows(p);
-    s->b = take(&total, depth * p->n_block * size);
+    s->b = total;
+    if (p->b_mode == B_PACKED) take(&total, depth * p->n_block * size);
     s->a = total;
     if (p->a_mode != A_IN_PLACE) take(&total, p->m_chunk * product_a_row(p) * size);
     s->sums = total;
@@ -271,6 +310,7 @@ void product_plan_make(struct product_plan *p, const struct cpu_target *target,
         merge(all[i]);
         *sizes[i] = product_dims_size(all[i]);
     }
+    if (p->spec.n_cut) p->n = p->spec.n_cut;
     if (!product_spec_has_code(spec)) return;
     p->method = PRODUCT_TILES;
     if (spec->stage.when == STAGE_NEVER && product_plan_vector(p, target)) return;
@@ -282,6 +322,7 @@ void product_plan_make(struct product_plan *p, const struct cpu_target *target,
     p->lanes = tile.lanes;
     choose_a_mode(p);
     choose_k_block(p, target);
+    choose_b_mode(p, target);
     p->m_block = p->m_chunk = p->m;
     choose_units(p, target);
     bool narrow = !same_bits(spec->c_type, p->type);

@@ -207,6 +207,34 @@ static void several_dimensions(void **state) {
     check(&s, false);
 }
 
+/* B in panels of 8 to 64 columns, whichever the tile here has, and B whose rows are read in place.
+ */
+static void b_in_place(void **state) {
+    (void)state;
+    int panels = 0, rows = 0;
+    for (int columns = 4; columns <= 96; columns += 4)
+        for (int count = 1; count <= 3; count += 2) {
+            int64_t m = 30, n = (int64_t)columns * count, k = 700;
+            struct product_spec s = plain(TYPE_F32, 2, m, n, k, false, false);
+            struct product_dim inner = {columns, 0, 1, 1};
+            s.n = (struct product_dims){2, {{count, 0, columns * k, columns}, inner}};
+            s.k.v[0].b = columns;
+            struct compiled_product p = testing_compile(&s, NULL, false);
+            panels += p.plan.b_mode == B_PANELS;
+            testing_free(&p);
+            if (p.plan.b_mode == B_PANELS) check(&s, false);
+        }
+    for (int how = 0; how < 2; how++) {
+        struct product_spec s = plain(TYPE_F32, 3, 11, 96, 90, how == 1, false);
+        struct compiled_product p = testing_compile(&s, NULL, false);
+        rows += p.plan.b_mode == B_ROWS;
+        testing_free(&p);
+        check(&s, how == 1);
+    }
+    assert_true(panels > 0);
+    assert_true(rows > 0);
+}
+
 /* What code for a processor shows of it, without its features being listed. */
 static void target_data(void **state) {
     (void)state;
@@ -242,7 +270,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes),         cmocka_unit_test(blocks),
         cmocka_unit_test(element_types), cmocka_unit_test(several_dimensions),
-        cmocka_unit_test(target_data),
+        cmocka_unit_test(b_in_place),    cmocka_unit_test(target_data),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
