@@ -1,5 +1,6 @@
-/* Products in the form that backends do best: transposes of operands become dimension numbers, and
- * a convolution with a window of one element is a dot. */
+/* Products in the form that backends do best: transposes of operands become dimension numbers, a
+ * transposed result has the operands the other way round, and a convolution with a window of one
+ * element is a dot. */
 #include "passes/rewrite.h"
 
 static void renumber(struct hlo_instr *dot, enum attr_key key, struct int_list order) {
@@ -41,6 +42,51 @@ static struct hlo_instr *fold_transpose(struct pass_context *context, struct hlo
         return with;
     }
     return NULL;
+}
+
+/* Batch dims first, then what the right side has of its own, then the left. */
+static bool swaps_sides(const struct hlo_instr *transpose, const struct hlo_instr *dot) {
+    struct int_list order = instr_ints(transpose, ATTR_DIMENSIONS);
+    int batch = instr_ints(dot, ATTR_LHS_BATCH_DIMS).count;
+    int left =
+        dot->operands[0]->shape->rank - batch - instr_ints(dot, ATTR_LHS_CONTRACTING_DIMS).count;
+    int right = order.count - batch - left;
+    for (int i = 0; i < batch; i++)
+        if (order.v[i] != i) return false;
+    for (int i = 0; i < right; i++)
+        if (order.v[batch + i] != batch + left + i) return false;
+    for (int i = 0; i < left; i++)
+        if (order.v[batch + right + i] != batch + i) return false;
+    return left > 0 && right > 0;
+}
+
+static void swap_dims(struct hlo_instr *dot, enum attr_key a, enum attr_key b) {
+    struct int_list x = instr_ints(dot, a), y = instr_ints(dot, b);
+    if (x.count > 0 || y.count > 0) {
+        instr_set_ints(dot, a, y.count, y.v);
+        instr_set_ints(dot, b, x.count, x.v);
+    }
+}
+
+/* Every sum stays as it is, with its factors the other way round. */
+static struct hlo_instr *transpose_of_dot(struct pass_context *context,
+                                          struct hlo_instr *transpose) {
+    struct hlo_instr *dot = transpose->operands[0];
+    struct int_list precision = instr_ints(dot, ATTR_OPERAND_PRECISION);
+    if (dot->opcode != OP_DOT || dot->noperands != 2 || !instr_has_one_user(dot) || dot->ncontrol ||
+        instr_attr(dot, ATTR_SPARSITY) ||
+        (precision.count == 2 && precision.v[0] != precision.v[1]))
+        return NULL;
+    if (shape_is_dynamic(dot->shape) || !shape_layout_is_default(dot->shape) ||
+        !shape_layout_is_default(transpose->shape) || !swaps_sides(transpose, dot))
+        return NULL;
+    MAY_REWRITE(context);
+    struct hlo_instr *operands[2] = {dot->operands[1], dot->operands[0]};
+    struct hlo_instr *with =
+        instr_clone(dot, transpose->parent, transpose, transpose->shape, operands);
+    swap_dims(with, ATTR_LHS_BATCH_DIMS, ATTR_RHS_BATCH_DIMS);
+    swap_dims(with, ATTR_LHS_CONTRACTING_DIMS, ATTR_RHS_CONTRACTING_DIMS);
+    return with;
 }
 
 /* ---- convolutions ---- */
@@ -99,6 +145,7 @@ static struct hlo_instr *convolution_as_dot(struct pass_context *context,
 
 static const struct rewrite rewrites[] = {
     {OP_DOT, fold_transpose},
+    {OP_TRANSPOSE, transpose_of_dot},
     {OP_CONVOLUTION, convolution_as_dot},
 };
 

@@ -51,6 +51,20 @@ static struct hlo_instr *transpose_of_broadcast(struct pass_context *context,
     return rewrite_broadcast(instr, instr->shape, broadcast->operands[0], inner.count, moved);
 }
 
+/* Only dims of size 1 change places. */
+static bool keeps_order(const struct hlo_instr *transpose, struct int_list dims) {
+    int64_t last = -1;
+    if (shape_is_dynamic(transpose->shape) || !shape_layout_is_default(transpose->shape) ||
+        !shape_layout_is_default(transpose->operands[0]->shape))
+        return false;
+    for (int i = 0; i < dims.count; i++) {
+        if (transpose->shape->dims[i] == 1) continue;
+        if (dims.v[i] < last) return false;
+        last = dims.v[i];
+    }
+    return true;
+}
+
 static struct hlo_instr *move_transpose(struct pass_context *context, struct hlo_instr *instr) {
     struct hlo_instr *operand = instr->operands[0];
     struct int_list dims = instr_ints(instr, ATTR_DIMENSIONS);
@@ -60,6 +74,10 @@ static struct hlo_instr *move_transpose(struct pass_context *context, struct hlo
     }
     if (is_scalar_broadcast(operand)) return spread_scalar(context, instr, operand->operands[0]);
     if (operand->opcode == OP_BROADCAST) return transpose_of_broadcast(context, instr, dims);
+    if (keeps_order(instr, dims)) {
+        MAY_REWRITE(context);
+        return rewrite_unary(instr, OP_RESHAPE, instr->shape, operand);
+    }
     if (operand->opcode != OP_TRANSPOSE) return NULL;
     struct int_list inner = instr_ints(operand, ATTR_DIMENSIONS);
     int64_t both[SHAPE_MAX_RANK];
@@ -147,10 +165,12 @@ static struct hlo_instr *slice_of_slice(struct pass_context *context, struct hlo
     struct slice_dim both[SHAPE_MAX_RANK];
     if (!outer || !inner) return NULL;
     for (int i = 0; i < instr->shape->rank; i++) {
-        both[i].start = inner[i].start + outer[i].start * inner[i].stride;
-        both[i].stride = inner[i].stride * outer[i].stride;
         int64_t last = instr->shape->dims[i] - 1;
-        both[i].limit = last < 0 ? both[i].start : both[i].start + last * both[i].stride + 1;
+        both[i] = (struct slice_dim){0, 0, 1}; /* of nothing */
+        if (last < 0) continue;
+        both[i].start = inner[i].start + outer[i].start * inner[i].stride;
+        both[i].stride = last > 0 ? inner[i].stride * outer[i].stride : 1;
+        both[i].limit = both[i].start + last * both[i].stride + 1;
     }
     MAY_REWRITE(context);
     return new_slice(instr, operand->operands[0], both);
@@ -227,10 +247,52 @@ static struct hlo_instr *move_slice(struct pass_context *context, struct hlo_ins
     }
 }
 
+/* Only dims that the broadcast made are cut, wherever that is. */
+static struct hlo_instr *dynamic_slice_of_broadcast(struct pass_context *context,
+                                                    struct hlo_instr *instr) {
+    if (!all_static(instr) || instr->operands[0]->opcode != OP_BROADCAST) return NULL;
+    return slice_of_broadcast(context, instr);
+}
+
+/* Every number that is gathered is the same. */
+static struct hlo_instr *gather_of_number(struct pass_context *context, struct hlo_instr *instr) {
+    struct hlo_instr *operand = instr->operands[0];
+    if (!all_static(instr) || !is_scalar_broadcast(operand)) return NULL;
+    return spread_scalar(context, instr, operand->operands[0]);
+}
+
+static bool same_starts(const struct hlo_instr *slice, const struct hlo_instr *update) {
+    if (slice->noperands + 1 != update->noperands) return false;
+    for (int i = 1; i < slice->noperands; i++)
+        if (slice->operands[i] != update->operands[i + 1]) return false;
+    return true;
+}
+
+/* What has just been written there: both starts are clamped alike. */
+static struct hlo_instr *slice_of_update(struct pass_context *context, struct hlo_instr *instr) {
+    struct hlo_instr *update = instr->operands[0];
+    if (update->opcode != OP_DYNAMIC_UPDATE_SLICE || !all_static(instr) || !all_static(update) ||
+        !same_starts(instr, update) || !same_array(instr, update->operands[1]))
+        return NULL;
+    MAY_REWRITE(context);
+    return update->operands[1];
+}
+
+/* What is written is what was there. */
+static struct hlo_instr *update_with_slice(struct pass_context *context, struct hlo_instr *instr) {
+    struct hlo_instr *slice = instr->operands[1];
+    if (slice->opcode != OP_DYNAMIC_SLICE || slice->operands[0] != instr->operands[0] ||
+        !all_static(instr) || !same_starts(slice, instr) || !same_array(instr, instr->operands[0]))
+        return NULL;
+    MAY_REWRITE(context);
+    return instr->operands[0];
+}
+
 static bool constant_index(const struct hlo_instr *instr, int64_t *value) {
     if (!instr_is_constant(instr) || instr->shape->count != 1) return false;
     if (!element_type_is_integral(instr->shape->type)) return false;
     *value = literal_get_int(instr->literal, 0);
+    if (*value < 0 && element_type_is_unsigned(instr->shape->type)) *value = INT64_MAX;
     return true;
 }
 
@@ -337,6 +399,45 @@ static struct hlo_instr *pad_nothing(struct pass_context *context, struct hlo_in
     return attr ? move_nothing(context, instr) : NULL;
 }
 
+static struct hlo_instr *new_pad(struct hlo_instr *before, struct hlo_instr *operand,
+                                 struct hlo_instr *value, const struct padding_dim *dims) {
+    struct arena *arena = before->parent->module->arena;
+    struct padding_config *padding = arena_alloc(arena, sizeof *padding);
+    size_t size = (size_t)before->shape->rank * sizeof *dims;
+    *padding = (struct padding_config){before->shape->rank, arena_copy(arena, dims, size)};
+    struct hlo_instr *pad = rewrite_binary(before, OP_PAD, before->shape, operand, value);
+    struct hlo_attr attr = {.key = ATTR_PADDING, .padding = padding};
+    instr_set_attr(pad, &attr);
+    return pad;
+}
+
+/* The same number around the edges twice. */
+static struct hlo_instr *pad_of_pad(struct pass_context *context, struct hlo_instr *instr) {
+    struct hlo_instr *inner = instr->operands[0];
+    const struct hlo_attr *outer = instr_attr(instr, ATTR_PADDING), *attr;
+    struct padding_dim dims[SHAPE_MAX_RANK];
+    if (inner->opcode != OP_PAD || inner->operands[1] != instr->operands[1] || !all_static(instr) ||
+        !all_static(inner) || !outer || !(attr = instr_attr(inner, ATTR_PADDING)))
+        return NULL;
+    for (int i = 0; i < instr->shape->rank; i++) {
+        const struct padding_dim *a = &attr->padding->v[i], *b = &outer->padding->v[i];
+        if (a->interior || b->interior || a->low < 0 || a->high < 0 || b->low < 0 || b->high < 0)
+            return NULL;
+        dims[i] = (struct padding_dim){a->low + b->low, a->high + b->high, 0};
+    }
+    MAY_REWRITE(context);
+    return new_pad(instr, inner->operands[0], inner->operands[1], dims);
+}
+
+/* A number everywhere, and the same around it. */
+static struct hlo_instr *pad_of_number(struct pass_context *context, struct hlo_instr *instr) {
+    struct hlo_instr *operand = instr->operands[0];
+    if (!all_static(instr) || !is_scalar_broadcast(operand) ||
+        operand->operands[0] != instr->operands[1])
+        return NULL;
+    return spread_scalar(context, instr, operand->operands[0]);
+}
+
 /* Nothing is added, some is cut off. */
 static struct hlo_instr *pad_that_cuts(struct pass_context *context, struct hlo_instr *instr) {
     const struct hlo_attr *attr = instr_attr(instr, ATTR_PADDING);
@@ -367,6 +468,22 @@ static struct hlo_instr *update_all(struct pass_context *context, struct hlo_ins
     return instr->operands[1];
 }
 
+/* Dims that only one of them turns round. */
+static struct hlo_instr *reverse_of_reverse(struct pass_context *context, struct hlo_instr *instr,
+                                            struct int_list dims) {
+    struct hlo_instr *inner = instr->operands[0];
+    struct int_list before = instr_ints(inner, ATTR_DIMENSIONS);
+    int64_t once[SHAPE_MAX_RANK];
+    int count = 0;
+    for (int i = 0; i < instr->shape->rank; i++)
+        if (int_list_has(dims, i) != int_list_has(before, i)) once[count++] = i;
+    MAY_REWRITE(context);
+    if (count == 0) return inner->operands[0];
+    struct hlo_instr *with = instr_clone(instr, instr->parent, instr, NULL, inner->operands);
+    instr_set_ints(with, ATTR_DIMENSIONS, count, once);
+    return with;
+}
+
 static struct hlo_instr *move_reverse(struct pass_context *context, struct hlo_instr *instr) {
     struct hlo_instr *operand = instr->operands[0];
     struct int_list dims = instr_ints(instr, ATTR_DIMENSIONS);
@@ -376,12 +493,8 @@ static struct hlo_instr *move_reverse(struct pass_context *context, struct hlo_i
         nothing = nothing && instr->shape->dims[dims.v[i]] <= 1;
     if (nothing) return move_nothing(context, instr);
     if (is_scalar_broadcast(operand)) return move_nothing(context, instr);
-    struct int_list inner = instr_ints(operand, ATTR_DIMENSIONS);
-    if (operand->opcode != OP_REVERSE || inner.count != dims.count ||
-        !ints_equal(dims.count, dims.v, inner.v))
-        return NULL;
-    MAY_REWRITE(context);
-    return operand->operands[0];
+    if (operand->opcode != OP_REVERSE) return NULL;
+    return reverse_of_reverse(context, instr, dims);
 }
 
 static struct hlo_instr *known_size(struct pass_context *context, struct hlo_instr *instr) {
@@ -400,11 +513,17 @@ static const struct rewrite rewrites[] = {
     {OP_BROADCAST, move_broadcast},
     {OP_SLICE, move_slice},
     {OP_DYNAMIC_SLICE, move_nothing},
+    {OP_DYNAMIC_SLICE, dynamic_slice_of_broadcast},
+    {OP_DYNAMIC_SLICE, slice_of_update},
     {OP_DYNAMIC_SLICE, slice_at_constant},
+    {OP_GATHER, gather_of_number},
     {OP_PAD, pad_nothing},
+    {OP_PAD, pad_of_number},
+    {OP_PAD, pad_of_pad},
     {OP_PAD, pad_that_cuts},
     {OP_CONCATENATE, move_concatenate},
     {OP_DYNAMIC_UPDATE_SLICE, update_all},
+    {OP_DYNAMIC_UPDATE_SLICE, update_with_slice},
     {OP_REVERSE, move_reverse},
     {OP_GET_DIMENSION_SIZE, known_size},
 };

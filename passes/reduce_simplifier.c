@@ -1,5 +1,8 @@
-/* Reduces: of transposed arrays, over dims of size 1, of nothing, and over a few elements, which
- * are plain operations then that fuse with anything. */
+/* Reduces: of transposed arrays, over dims of size 1, of nothing, of numbers that are all the same,
+ * of reduces, and over a few elements, which are plain operations then that fuse with anything.
+ * Windows of one element; padding in front of windows. */
+#include <math.h>
+
 #include "passes/rewrite.h"
 
 enum { MOST_UNROLLED = 4, LEAST_RESULTS = 1024 };
@@ -97,10 +100,155 @@ static struct hlo_instr *unroll(struct pass_context *context, struct hlo_instr *
     return result;
 }
 
+/* ---- reduces of what is the same everywhere ---- */
+
+/* What does not change the other operand, of any type that it is used for. */
+static bool is_identity(enum hlo_opcode operation, const struct hlo_instr *init) {
+    switch (operation) {
+    case OP_ADD: return instr_is_splat(init, 0);
+    case OP_MULTIPLY: return instr_is_splat(init, 1);
+    case OP_MAXIMUM: return is_real_float(init) && instr_is_splat(init, -INFINITY);
+    case OP_MINIMUM: return is_real_float(init) && instr_is_splat(init, INFINITY);
+    case OP_OR: return instr_is_splat(init, 0);
+    case OP_AND: return is_pred(init) && instr_is_splat(init, 1);
+    default: return false;
+    }
+}
+
+/* The broadcast's operand in the dims that are left, where all reduced dims are the broadcast's. */
+static struct hlo_instr *spread_rest(struct hlo_instr *reduce, struct int_list reduced) {
+    const struct hlo_instr *broadcast = reduce->operands[0];
+    struct int_list mapped = instr_ints(broadcast, ATTR_DIMENSIONS);
+    int64_t places[SHAPE_MAX_RANK];
+    for (int i = 0; i < mapped.count; i++) {
+        places[i] = mapped.v[i];
+        for (int k = 0; k < reduced.count; k++)
+            places[i] -= reduced.v[k] < mapped.v[i];
+    }
+    return rewrite_broadcast(reduce, reduce->shape, broadcast->operands[0], mapped.count, places);
+}
+
+/* The sum of n equal numbers is n times the number; the largest of them is the number. */
+static struct hlo_instr *reduce_of_broadcast(struct pass_context *context,
+                                             struct hlo_instr *reduce) {
+    const struct hlo_instr *broadcast = reduce->operands[0];
+    struct int_list dims = instr_ints(reduce, ATTR_DIMENSIONS);
+    enum element_type type = reduce->shape->type;
+    int64_t count = 1;
+    if (!is_plain_reduce(reduce) || broadcast->opcode != OP_BROADCAST ||
+        broadcast->shape->count == 0 || broadcast->shape->type != type)
+        return NULL;
+    struct int_list mapped = instr_ints(broadcast, ATTR_DIMENSIONS);
+    for (int i = 0; i < dims.count; i++) {
+        if (int_list_has(mapped, (int)dims.v[i])) return NULL;
+        count *= broadcast->shape->dims[dims.v[i]];
+    }
+    enum hlo_opcode operation = reducer_operation(reduce->called[0]);
+    bool exact = type == TYPE_F32 || type == TYPE_F64 || is_integer(reduce);
+    bool same = operation == OP_MAXIMUM || operation == OP_MINIMUM || operation == OP_OR ||
+                operation == OP_AND;
+    if (!same && !(operation == OP_ADD && exact)) return NULL;
+    MAY_REWRITE(context);
+    struct hlo_instr *x = spread_rest(reduce, dims);
+    if (!same) {
+        struct hlo_instr *times = instr_new_splat(reduce, reduce->shape, (double)count);
+        x = rewrite_binary(reduce, OP_MULTIPLY, reduce->shape, x, times);
+    }
+    return rewrite_binary(reduce, operation, reduce->shape, initial(reduce), x);
+}
+
+/* Over neighbouring dims: both together are one reduction. */
+static struct hlo_instr *reduce_of_reduce(struct pass_context *context, struct hlo_instr *reduce) {
+    struct hlo_instr *inner = reduce->operands[0];
+    struct int_list outer_dims = instr_ints(reduce, ATTR_DIMENSIONS);
+    if (inner->opcode != OP_REDUCE || !is_plain_reduce(reduce) || !is_plain_reduce(inner) ||
+        inner->ncontrol || !instr_has_one_user(inner) ||
+        inner->shape->type != reduce->shape->type ||
+        inner->operands[0]->shape->type != inner->shape->type)
+        return NULL;
+    enum hlo_opcode operation = reducer_operation(reduce->called[0]);
+    if (operation == OPCODE_INVALID || operation != reducer_operation(inner->called[0]) ||
+        !is_identity(operation, inner->operands[1]))
+        return NULL;
+    struct int_list inner_dims = instr_ints(inner, ATTR_DIMENSIONS);
+    int64_t both[SHAPE_MAX_RANK];
+    int count = 0, kept = -1;
+    for (int d = 0; d < inner->operands[0]->shape->rank; d++) {
+        bool gone = int_list_has(inner_dims, d);
+        if (!gone) kept++;
+        if (gone || int_list_has(outer_dims, kept)) both[count++] = d;
+    }
+    if (count == 0 || both[count - 1] - both[0] != count - 1) return NULL;
+    MAY_REWRITE(context);
+    struct hlo_instr *operands[2] = {inner->operands[0], reduce->operands[1]};
+    struct hlo_instr *with = instr_clone(reduce, reduce->parent, reduce, NULL, operands);
+    instr_set_ints(with, ATTR_DIMENSIONS, count, both);
+    return with;
+}
+
+/* ---- windows ---- */
+
+static bool is_plain_window(const struct hlo_instr *instr) {
+    return instr->noperands == 2 && shape_is_array(instr->shape) &&
+           !shape_is_dynamic(instr->operands[0]->shape) && instr_window(instr) &&
+           instr_window(instr)->count == instr->shape->rank &&
+           shape_layout_is_default(instr->shape) &&
+           shape_layout_is_default(instr->operands[0]->shape);
+}
+
+/* Each window is one element. */
+static struct hlo_instr *window_of_one(struct pass_context *context, struct hlo_instr *instr) {
+    if (!is_plain_window(instr) || !same_array(instr, instr->operands[0])) return NULL;
+    const struct window *window = instr_window(instr);
+    for (int i = 0; i < window->count; i++) {
+        const struct window_dim *dim = &window->v[i];
+        if (dim->size != 1 || dim->stride != 1 || dim->pad_low || dim->pad_high ||
+            dim->lhs_dilate > 1)
+            return NULL;
+    }
+    enum hlo_opcode operation = reducer_operation(instr->called[0]);
+    if (operation == OPCODE_INVALID) return NULL;
+    MAY_REWRITE(context);
+    return rewrite_binary(instr, operation, instr->shape, initial(instr), instr->operands[0]);
+}
+
+/* A window takes nothing beyond the edges: as much as numbers that change nothing. */
+static struct hlo_instr *window_of_pad(struct pass_context *context, struct hlo_instr *instr) {
+    struct hlo_instr *pad = instr->operands[0];
+    const struct hlo_attr *attr = pad->opcode == OP_PAD ? instr_attr(pad, ATTR_PADDING) : NULL;
+    if (!attr || !is_plain_window(instr) || pad->operands[1] != instr->operands[1] ||
+        !shape_layout_is_default(pad->operands[0]->shape) || pad->ncontrol ||
+        !is_identity(reducer_operation(instr->called[0]), instr->operands[1]))
+        return NULL;
+    struct arena *arena = instr->parent->module->arena;
+    const struct window *window = instr_window(instr);
+    struct window *wider = arena_alloc(arena, sizeof *wider);
+    struct window_dim *dims = arena_copy(arena, window->v, (size_t)window->count * sizeof *dims);
+    for (int i = 0; i < window->count; i++) {
+        const struct padding_dim *edge = &attr->padding->v[i];
+        if (edge->interior || edge->low < 0 || edge->high < 0 || dims[i].lhs_dilate > 1)
+            return NULL;
+        dims[i].pad_low += edge->low;
+        dims[i].pad_high += edge->high;
+    }
+    MAY_REWRITE(context);
+    struct hlo_instr *operands[2] = {pad->operands[0], instr->operands[1]};
+    struct hlo_instr *with = instr_clone(instr, instr->parent, instr, NULL, operands);
+    *wider = *window;
+    wider->v = dims;
+    struct hlo_attr replaced = {.key = ATTR_WINDOW, .window = wider};
+    instr_set_attr(with, &replaced);
+    return with;
+}
+
 static const struct rewrite rewrites[] = {
     {OP_REDUCE, reduce_of_transpose},
     {OP_REDUCE, reduce_of_nothing},
+    {OP_REDUCE, reduce_of_broadcast},
+    {OP_REDUCE, reduce_of_reduce},
     {OP_REDUCE, unroll},
+    {OP_REDUCE_WINDOW, window_of_one},
+    {OP_REDUCE_WINDOW, window_of_pad},
 };
 
 bool reduce_simplifier_run(struct pass_context *context, struct hlo_module *module) {

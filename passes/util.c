@@ -49,6 +49,10 @@ bool instr_same_but_operands(const struct hlo_instr *a, const struct hlo_instr *
     return true;
 }
 
+bool instr_has_one_user(const struct hlo_instr *instr) {
+    return instr->users && !instr->users->next && instr != instr->parent->root;
+}
+
 bool instr_is_constant(const struct hlo_instr *instr) {
     return instr->opcode == OP_CONSTANT && instr->literal && !literal_has_elided(instr->literal);
 }

@@ -16,6 +16,8 @@ bool instr_has_side_effect(const struct hlo_instr *instr);
 bool instr_same_operation(const struct hlo_instr *a, const struct hlo_instr *b);
 /* Same operation, and the same called computations; operands aside. */
 bool instr_same_but_operands(const struct hlo_instr *a, const struct hlo_instr *b);
+/* One operand of one instruction is all that reads it. */
+bool instr_has_one_user(const struct hlo_instr *instr);
 bool instr_is_constant(const struct hlo_instr *instr);
 /* An array constant, or a broadcast of a scalar one, whose elements all have the bits of `value`
  * (for floats, 0 is +0 and not -0). */
