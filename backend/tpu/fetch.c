@@ -76,14 +76,21 @@ static void move_rows(struct fetcher *f, struct tpu_dma *dma, enum tpu_op op, st
     k_emit(k, (struct mop){.op = TPU_WAIT, .literal = f->flag, .imm = 1});
 }
 
+/* Where row `row` of a plane of an array lies in VMEM. */
+static struct sx vmem_row(struct kernel *k, const struct tarray *array, int plane, struct sx row) {
+    int64_t planes = plane * (array->plane_rows ? array->plane_rows : array->layout.memory_rows);
+    row = sx_addi(row, (int32_t)(array->row + planes));
+    return array->shift ? sx_add(k, row, sx_of(array->shift, INT32_MIN, INT32_MAX)) : row;
+}
+
 /* 8 rows from `row` (of the plane) with a stride in rows; stride 0: one row in all sublanes. */
 static treg load_rows(struct fetcher *f, const struct tarray *array, int plane, struct sx row,
                       int32_t stride) {
     struct kernel *k = f->k;
     int32_t shift = (int32_t)(plane * array->layout.memory_rows);
     if (array->in_vmem)
-        return k_load(k, sx_addi(row, (int32_t)array->row + shift), MIR_STRIDE_IMM,
-                      sx_const(stride), array->tag);
+        return k_load(k, vmem_row(k, array, plane, row), MIR_STRIDE_IMM, sx_const(stride),
+                      array->tag);
     /* One row passes through VMEM, or 8 of them. */
     struct tpu_dma dma = {.from = TPU_HBM,
                           .to = TPU_VMEM,
@@ -103,7 +110,7 @@ static void store_rows(struct fetcher *f, const struct tarray *array, int plane,
     const struct tpu_layout *layout = &array->layout;
     int32_t shift = (int32_t)(plane * layout->memory_rows);
     if (array->in_vmem) {
-        k_store(k, bits, sx_addi(row, (int32_t)array->row + shift), mask, array->tag);
+        k_store(k, bits, vmem_row(k, array, plane, row), mask, array->tag);
         return;
     }
     int rows = layout->tile_rows < TPU_SUBLANES ? layout->tile_rows : TPU_SUBLANES;
@@ -494,13 +501,13 @@ void row_store(struct fetcher *f, const struct tarray *array, const struct ix *i
         mask = m_and(k, mask, k_binary_s(k, TPU_VEQ, k_lane(k), lane));
     }
     for (int p = 0; p < layout->planes; p++) {
-        struct sx at = sx_addi(row, (int32_t)(array->row + p * layout->memory_rows));
         treg bits = narrow_to_bits(k, layout->type, value.v[p]);
         if (!array->in_vmem) {
             struct sx part = sx_mod(k, place.row.s, layout->packing);
             store_in_hbm(f, array, p, row, mask, bits, part);
             continue;
         }
+        struct sx at = vmem_row(k, array, p, row);
         if (layout->packing > 1) {
             treg old = k_load(k, at, MIR_STRIDE_0, sx_const(0), array->tag);
             bits = with_part(k, layout, old, bits, sx_mod(k, place.row.s, layout->packing));

@@ -22,22 +22,24 @@ static void start_run(struct kernel *k, int descriptor, int64_t source, int64_t 
     k_emit(k, (struct mop){.op = TPU_DMA, .a = s_const(k, descriptor)});
 }
 
-void job_run(struct job *job, bool load, int flag, struct sx source, struct sx target,
-             int64_t length, treg predicate) {
+enum { FLAG_UNIT = 16 }; /* of a descriptor's word 0 */
+
+void job_run(struct job *job, bool load, struct sx flag, struct sx source, struct sx target,
+             struct sx length, treg predicate) {
     struct kernel *k = job->k;
     int at = load ? SMEM_LOAD : SMEM_STORE;
     struct tpu_dma dma = {.from = load ? TPU_HBM : TPU_VMEM,
                           .to = load ? TPU_VMEM : TPU_HBM,
-                          .flag = (uint8_t)flag,
                           .core = TPU_DMA_LOCAL,
                           .count = {1, 1, 1}};
     uint32_t words[TPU_DMA_WORDS];
     treg zero = s_const(k, 0);
     tpu_dma_encode(&dma, words);
-    store_word(k, zero, at, s_const(k, (int32_t)words[0]));
+    struct sx first = sx_addi(sx_muli(k, flag, FLAG_UNIT), (int32_t)words[0]);
+    store_word(k, zero, at, sx_reg(k, first));
     store_word(k, zero, at + 1, sx_reg(k, source));
     store_word(k, zero, at + 2, sx_reg(k, target));
-    store_word(k, zero, at + 3, s_const(k, length));
+    store_word(k, zero, at + 3, sx_reg(k, length));
     k_emit(k, (struct mop){.op = TPU_DMA, .a = s_const(k, at), .pred = predicate});
 }
 
@@ -55,7 +57,6 @@ void job_describe(struct job *job, int at, int flag, struct tpu_dma *dma) {
 void job_start(struct job *job, int at, struct sx flag, struct sx source, struct sx target,
                treg predicate) {
     struct kernel *k = job->k;
-    enum { FLAG_UNIT = 16 }; /* of word 0 */
     treg zero = s_const(k, 0);
     if (!sx_is_const(flag) || flag.c) {
         struct sx word = sx_muli(k, flag, FLAG_UNIT);

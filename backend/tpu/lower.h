@@ -73,8 +73,8 @@ bool job_scratch(struct job *job, const struct shape *shape, struct tarray *arra
 void job_bring(struct job *job, struct tarray *array);
 /* Starts a DMA of `length` words, HBM to VMEM (`load`) or back, on a flag; where the predicate
  * holds (0: always). Addresses in words. */
-void job_run(struct job *job, bool load, int flag, struct sx source, struct sx target,
-             int64_t length, treg predicate);
+void job_run(struct job *job, bool load, struct sx flag, struct sx source, struct sx target,
+             struct sx length, treg predicate);
 /* Writes a descriptor at an SMEM word that is a multiple of 16; then job_start starts it, on its
  * flag + `flag`, with a source and a target in words. */
 void job_describe(struct job *job, int at, int flag, struct tpu_dma *dma);
@@ -106,6 +106,7 @@ bool lower_computation(struct lower *lower, const struct hlo_computation *comput
 bool lower_map(struct lower *lower, const struct hlo_instr *instr);
 /* *taken: it was one of these kernels. */
 bool lower_stream(struct lower *lower, const struct hlo_instr *instr, bool *taken);
+bool lower_block(struct lower *lower, const struct hlo_instr *instr, bool *taken);
 bool lower_while(struct lower *lower, const struct hlo_instr *instr);
 bool lower_conditional(struct lower *lower, const struct hlo_instr *instr);
 bool lower_scatter(struct lower *lower, const struct hlo_instr *instr);

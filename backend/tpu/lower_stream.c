@@ -120,8 +120,9 @@ static void move_block(struct stream *s, bool load, int buffer, struct sx first,
             int64_t hbm = a->array.word + p * a->array.layout.memory_rows * TPU_LANES;
             struct sx at = sx_addi(sx_muli(k, first, words), (int32_t)hbm);
             struct sx vmem = sx_const((int32_t)(buffer_row(a, buffer, p) * TPU_LANES));
-            job_run(&s->job, load, (load ? FLAG_LOAD : FLAG_STORE) + buffer, load ? at : vmem,
-                    load ? vmem : at, tiles * words, predicate);
+            job_run(&s->job, load, sx_const((load ? FLAG_LOAD : FLAG_STORE) + buffer),
+                    load ? at : vmem, load ? vmem : at, sx_const((int32_t)(tiles * words)),
+                    predicate);
         }
     }
 }

@@ -285,6 +285,11 @@ static void prepare_starts(struct values *g, const struct hlo_instr *instr) {
     g->starts[g->nstarts++] = (struct value_starts){instr, start};
 }
 
+void value_enter(struct values *g, const struct hlo_instr *fusion) {
+    bind_operands(g, fusion);
+    if (g->ncalls < MOST_CALLS) g->calls[g->ncalls++] = fusion;
+}
+
 void value_prepare(struct values *g, const struct hlo_instr *instr) {
     if (instr->opcode == OP_DYNAMIC_SLICE || instr->opcode == OP_DYNAMIC_UPDATE_SLICE)
         prepare_starts(g, instr);

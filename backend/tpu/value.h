@@ -53,6 +53,8 @@ const struct value_binding *value_find(const struct values *g, const struct hlo_
 
 /* What the values of `instr` will need that does not depend on the index. Before any loop. */
 void value_prepare(struct values *g, const struct hlo_instr *instr);
+/* From here on the insides of a fusion may be asked for: its parameters are its operands. */
+void value_enter(struct values *g, const struct hlo_instr *fusion);
 /* Leaf `leaf` of the instruction's result; index: one a dimension. `active`: fetch.h. */
 struct tval value_at(struct values *g, const struct hlo_instr *instr, int leaf,
                      const struct ix *index, treg active);
