@@ -85,6 +85,13 @@ static bool walk_has_loops(const struct blocker *x, const struct walk *walk) {
     return is_dynamic(x, level) || walk->step < places_of(x, level);
 }
 
+static int side_of(const struct blocker *x, const struct walk *walk) {
+    int64_t side = 1;
+    for (int i = walk->from; i >= 0 && i < walk->count; i++)
+        side *= i == walk->from ? walk->step : places_of(x, walk->level[i]);
+    return (int)side;
+}
+
 /* The places side by side: `step` of level number `i` of the walk from `base` on, and all of those
  * within. */
 static void collect_side(const struct blocker *x, struct walk *walk, int i, struct sx base,
@@ -295,10 +302,8 @@ static void store_waiting(struct blocker *x, int u) {
 static void run_phase(struct blocker *x, int phase) {
     struct values *g = &x->job.g;
     bool loops = walk_has_loops(x, &x->folded);
-    int tiles = 1;
+    int tiles = side_of(x, &x->folded);
     x->phase = phase;
-    for (int i = x->folded.from; i >= 0 && i < x->folded.count; i++)
-        tiles *= i == x->folded.from ? (int)x->folded.step : (int)places_of(x, x->folded.level[i]);
     int memos = g->nmemos;
     for (int u = 0; u < x->kept.nside; u++)
         for (int v = 0; v < tiles; v++)
@@ -718,6 +723,15 @@ static void bind_operands(struct blocker *x) {
     if (x->plan.body) value_enter(g, x->plan.kernel);
 }
 
+/* All tiles of a unit and as many units as there is room for, so that nothing is computed twice;
+ * where those are too many, units side by side, whose folds wait for each other's latencies. */
+static void choose_sides(struct blocker *x) {
+    find_walk(x, true, MOST_SIDE, &x->folded);
+    bool loops = walk_has_loops(x, &x->folded);
+    find_walk(x, false, loops ? MOST_SIDE : MOST_SIDE / side_of(x, &x->folded), &x->kept);
+    if (loops) find_walk(x, true, MOST_SIDE / side_of(x, &x->kept), &x->folded);
+}
+
 static void emit(struct blocker *x) {
     struct block_plan *plan = &x->plan;
     for (int i = 0; i < plan->nout; i++) {
@@ -726,12 +740,7 @@ static void emit(struct blocker *x) {
     for (int r = 0; r < plan->nfolds; r++)
         fold_prepare(&x->job.g, &plan->folds[r]);
     if (plan->spans) clear_waiting(x);
-    find_walk(x, true, MOST_SIDE, &x->folded);
-    int64_t tiles = 1;
-    for (int i = x->folded.from; i >= 0 && i < x->folded.count; i++)
-        tiles *= i == x->folded.from ? x->folded.step : places_of(x, x->folded.level[i]);
-    bool loops = walk_has_loops(x, &x->folded);
-    find_walk(x, false, loops ? 1 : (int)(MOST_SIDE / tiles), &x->kept);
+    choose_sides(x);
     run_blocks(x);
     if (plan->spans) finish_waiting(x);
     for (int i = 0; i < plan->nout; i++)
