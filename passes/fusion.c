@@ -11,8 +11,30 @@ enum {
     LEAST_ROWS = 4,         /* fewer rows: a row kernel would be one thread's work */
     SERIAL_ELEMENTS = 16384 /* ... unless it is little work anyway */
 };
-static const double KERNEL_COST = 500; /* of one more kernel, in loads */
 static const int64_t MOST_COLUMNS = 1 << 17;
+
+/* ---- the CPU's kernels ---- */
+
+static bool cpu_takes(const struct fusion_info *info, int count, struct hlo_instr *const *members) {
+    (void)count, (void)members;
+    if (info->shape != FUSION_SHAPE_ROWS) return true;
+    if (info->columns > MOST_COLUMNS) return false;
+    return info->rows >= LEAST_ROWS || info->rows * info->columns <= SERIAL_ELEMENTS;
+}
+
+static bool cpu_has_epilogue(const struct hlo_instr *product) {
+    return instr_is_product(product);
+}
+
+static const struct fusion_policy cpu_policy = {
+    .kernel_cost = 500,
+    .operation_cost = 1,
+    .most_operands = FUSION_MOST_OPERANDS,
+    .most_outputs = 32,
+    .composes = instr_is_composed,
+    .takes = cpu_takes,
+    .has_epilogue = cpu_has_epilogue,
+};
 
 /* The kernels that read a value. */
 struct readers {
@@ -33,14 +55,14 @@ static bool is_single_link(const struct hlo_instr *operand, const struct hlo_ins
 
 /* An elementwise result of a product that nothing else needs: better stored by the product's
  * kernel than computed by the readers'. */
-static bool ends_product(const struct hlo_instr *instr) {
+static bool ends_product(const struct fuser *fuser, const struct hlo_instr *instr) {
     enum { MOST_STEPS = 8 };
     for (int step = 0; step < MOST_STEPS && instr_keeps_index(instr); step++) {
         const struct hlo_instr *next = NULL;
         for (int i = 0; i < instr->noperands && !next; i++) {
             const struct hlo_instr *operand = instr->operands[i];
             if (!is_single_link(operand, instr)) continue;
-            if (instr_is_product(operand)) return true;
+            if (fuser->policy->has_epilogue(operand)) return true;
             if (instr_keeps_index(operand) && !instr_is_free(operand)) next = operand;
         }
         if (!next) return false;
@@ -51,11 +73,20 @@ static bool ends_product(const struct hlo_instr *instr) {
 
 /* ---- who reads it ---- */
 
-static bool can_compose(const struct hlo_instr *instr) {
+static bool can_compose(const struct fuser *fuser, const struct hlo_instr *instr) {
     if (instr->opcode == OP_CONSTANT)
         return instr->shape->rank == 0 && shape_is_array(instr->shape) && !instr->ncontrol &&
                !instr->is_control_predecessor;
-    return instr_is_composed(instr);
+    return fuser->policy->composes(instr);
+}
+
+/* Its operands can be read by the kernel too. */
+static bool has_room(const struct fuser *fuser, const struct group *group,
+                     const struct hlo_instr *instr) {
+    int most = fuser->policy->most_operands;
+    struct hlo_instr *operands[FUSION_MOST_OPERANDS];
+    if (group->count * 2 < most) return true; /* not that many, as a rule */
+    return group_operands(group, operands, most) + instr->noperands <= most;
 }
 
 static bool accepts(struct fuser *fuser, struct group *group, struct hlo_instr *instr,
@@ -63,7 +94,7 @@ static bool accepts(struct fuser *fuser, struct group *group, struct hlo_instr *
     const struct fusion_info *info;
     if (!group->open || group->count >= FUSION_MOST_MEMBERS) return false;
     *use = group_use_of(fuser, group, instr);
-    if (use->copies > FUSION_MOST_COPIES) return false;
+    if (use->copies > FUSION_MOST_COPIES || !has_room(fuser, group, instr)) return false;
     switch (group->shape) {
     case FUSION_SHAPE_LOOP:
     case FUSION_SHAPE_REDUCE:
@@ -103,7 +134,8 @@ static void find_readers(const struct hlo_instr *instr, struct readers *readers)
 
 static void find_uses(struct fuser *fuser, struct hlo_instr *instr, struct readers *readers) {
     for (int i = 0; i < readers->count; i++)
-        if (!can_compose(instr) || !accepts(fuser, readers->groups[i], instr, &readers->uses[i]))
+        if (!can_compose(fuser, instr) ||
+            !accepts(fuser, readers->groups[i], instr, &readers->uses[i]))
             readers->uses[i].copies = 0;
 }
 
@@ -115,19 +147,12 @@ static bool all_can_join(const struct readers *readers) {
 
 /* ---- joining ---- */
 
-static bool shape_pays(const struct fusion_info *info) {
-    if (info->shape == FUSION_SHAPE_NONE) return false;
-    if (info->shape != FUSION_SHAPE_ROWS) return true;
-    if (info->columns > MOST_COLUMNS) return false;
-    return info->rows >= LEAST_ROWS || info->rows * info->columns <= SERIAL_ELEMENTS;
-}
-
-static bool few_operands(struct group *const *groups, int count) {
+static bool few_operands(const struct fuser *fuser, struct group *const *groups, int count) {
     struct hlo_instr *operands[FUSION_MOST_OPERANDS];
     int total = 0;
     for (int i = 0; i < count; i++)
         total += group_operands(groups[i], operands, FUSION_MOST_OPERANDS);
-    return total < FUSION_MOST_OPERANDS;
+    return total < fuser->policy->most_operands;
 }
 
 /* The groups, and instr where not NULL, become the first group, if that is one kernel. */
@@ -135,7 +160,7 @@ static bool join_all(struct fuser *fuser, struct group *const *groups, int count
                      struct hlo_instr *instr) {
     const struct fusion_info *info;
     if (group_classify(fuser, groups, count, instr, true, &info) == FUSION_SHAPE_NONE) return false;
-    if (!shape_pays(info) || !few_operands(groups, count)) return false;
+    if (!few_operands(fuser, groups, count)) return false;
     if ((count > 1 || instr) && group_is_cyclic(fuser, groups, count, instr)) return false;
     enum fusion_shape shape = info->shape;
     for (int i = 1; i < count; i++)
@@ -150,10 +175,10 @@ static bool join_all(struct fuser *fuser, struct group *const *groups, int count
 }
 
 /* Computing it where it is read costs no more than a kernel of its own, for `evals` elements. */
-static bool inlining_pays(const struct hlo_instr *instr, double evals) {
-    double load = element_load_cost(instr->shape->type), cost = instr_element_cost(instr);
+static bool inlining_pays(const struct fuser *fuser, const struct hlo_instr *instr, double evals) {
+    double load = element_load_cost(instr->shape->type), cost = instr_element_cost(fuser, instr);
     double count = (double)instr->shape->count;
-    return evals * cost <= count * (cost + load) + evals * load + KERNEL_COST;
+    return evals * cost <= count * (cost + load) + evals * load + fuser->policy->kernel_cost;
 }
 
 /* As one more output of one of the kernels that read it. */
@@ -161,7 +186,7 @@ static bool join_as_output(struct fuser *fuser, struct hlo_instr *instr,
                            const struct readers *readers, bool composed) {
     for (int i = 0; i < readers->count; i++) {
         if (composed && readers->uses[i].copies == 0) continue;
-        if (composed && !inlining_pays(instr, readers->uses[i].evals)) continue;
+        if (composed && !inlining_pays(fuser, instr, readers->uses[i].evals)) continue;
         if (join_all(fuser, &readers->groups[i], 1, instr)) return true;
     }
     return false;
@@ -179,7 +204,7 @@ static void start(struct fuser *fuser, struct hlo_instr *instr, bool open) {
 static void join_where_cheap(struct fuser *fuser, struct hlo_instr *instr,
                              const struct readers *readers, bool always) {
     double load = element_load_cost(instr->shape->type);
-    double cost = instr_element_cost(instr);
+    double cost = instr_element_cost(fuser, instr);
     for (int i = 0; i < readers->count; i++) {
         if (readers->uses[i].copies == 0 || group_member(readers->groups[i], instr)) continue;
         if (always || cost <= load) group_add(fuser, readers->groups[i], instr, readers->uses[i]);
@@ -203,13 +228,13 @@ static void join_everywhere(struct fuser *fuser, struct hlo_instr *instr) {
             struct group *group = user->in[i].group;
             struct fusion_use how;
             if (group_member(group, instr)) continue;
-            if (can_compose(instr) && accepts(fuser, group, instr, &how))
+            if (can_compose(fuser, instr) && accepts(fuser, group, instr, &how))
                 group_add(fuser, group, instr, how);
             else
                 stored = true;
         }
     }
-    if (stored) start(fuser, instr, can_compose(instr) && instr->opcode != OP_CONSTANT);
+    if (stored) start(fuser, instr, can_compose(fuser, instr) && instr->opcode != OP_CONSTANT);
 }
 
 static void visit_composed(struct fuser *fuser, struct hlo_instr *instr, struct readers *readers) {
@@ -228,8 +253,8 @@ static void visit_composed(struct fuser *fuser, struct hlo_instr *instr, struct 
     }
     for (int i = 0; i < readers->count; i++)
         evals += readers->uses[i].evals;
-    bool apart = ends_product(instr) && !goes_with_product(readers);
-    if (!apart && all && inlining_pays(instr, evals)) {
+    bool apart = ends_product(fuser, instr) && !goes_with_product(readers);
+    if (!apart && all && inlining_pays(fuser, instr, evals)) {
         join_where_cheap(fuser, instr, readers, true);
         if (readers->count == 1) node_of(instr)->owner = readers->groups[0];
         return;
@@ -281,7 +306,7 @@ static void visit(struct fuser *fuser, struct hlo_instr *instr) {
         start(fuser, instr, false);
     else if (is_fusible_reduce(instr) || instr_is_product(instr))
         visit_hero(fuser, instr, &readers);
-    else if (can_compose(instr))
+    else if (can_compose(fuser, instr))
         visit_composed(fuser, instr, &readers);
     else
         start(fuser, instr, instr->opcode == OP_DYNAMIC_UPDATE_SLICE || is_reduce_part(instr));
@@ -324,8 +349,10 @@ static struct hlo_instr **depth_first(struct fuser *fuser) {
     return order;
 }
 
-static bool fuse_computation(struct pass_context *context, struct hlo_computation *computation) {
-    struct fuser fuser = {.context = context, .arena = arena_new(), .computation = computation};
+static bool fuse_computation(struct pass_context *context, struct hlo_computation *computation,
+                             const struct fusion_policy *policy) {
+    struct fuser fuser = {
+        .context = context, .policy = policy, .arena = arena_new(), .computation = computation};
     struct hlo_instr **order = depth_first(&fuser);
     int count = computation->count;
     for (int i = 0; i < count; i++) {
@@ -343,11 +370,16 @@ static bool fuse_computation(struct pass_context *context, struct hlo_computatio
 }
 
 /* Only what runs by itself: a reducer or a fusion's inside is part of a kernel already. */
-bool fusion_run(struct pass_context *context, struct hlo_module *module) {
+bool fusion_run_with(struct pass_context *context, struct hlo_module *module,
+                     const struct fusion_policy *policy) {
     bool changed = false;
     module_sort_computations(module);
     mark_running_computations(module);
     FOR_EACH_COMPUTATION(computation, module)
-    if (computation->mark) changed |= fuse_computation(context, computation);
+    if (computation->mark) changed |= fuse_computation(context, computation, policy);
     return changed;
+}
+
+bool fusion_run(struct pass_context *context, struct hlo_module *module) {
+    return fusion_run_with(context, module, &cpu_policy);
 }

@@ -64,8 +64,8 @@ static double load_cost(const struct hlo_instr *operand) {
     return element_load_cost(operand->shape->type);
 }
 
-double instr_element_cost(const struct hlo_instr *instr) {
-    double cost = operation_cost(instr);
+double instr_element_cost(const struct fuser *fuser, const struct hlo_instr *instr) {
+    double cost = operation_cost(instr) * fuser->policy->operation_cost;
     for (int i = 0; i < instr->noperands; i++)
         cost += load_cost(instr->operands[i]);
     return cost;

@@ -169,9 +169,11 @@ enum fusion_shape group_classify(struct fuser *fuser, struct group *const *group
     for (int i = 0; i < n; i++)
         if (may_be_output(members[i], instr, may_store) && leaves(members[i], groups, count))
             outputs[noutputs++] = members[i];
-    if (n > FUSION_MOST_MEMBERS || noutputs > FUSION_MOST_OUTPUTS) return FUSION_SHAPE_NONE;
+    if (n > FUSION_MOST_MEMBERS || noutputs > fuser->policy->most_outputs)
+        return FUSION_SHAPE_NONE;
     *info = fusion_analyse_members(fuser->scratch, n, members, noutputs, outputs);
-    return (*info)->shape;
+    if ((*info)->shape == FUSION_SHAPE_NONE || n == 1) return (*info)->shape;
+    return fuser->policy->takes(*info, n, members) ? (*info)->shape : FUSION_SHAPE_NONE;
 }
 
 /* ---- cycles ---- */

@@ -7,9 +7,23 @@
 
 enum {
     FUSION_MOST_MEMBERS = 256,
-    FUSION_MOST_OPERANDS = 96,
-    FUSION_MOST_OUTPUTS = 32,
-    FUSION_MOST_COPIES = 8, /* how often the code of one member may appear in a kernel */
+    FUSION_MOST_OPERANDS = 96, /* that any policy allows */
+    FUSION_MOST_COPIES = 8,    /* how often the code of one member may appear in a kernel */
+};
+
+/* What a target's kernels are good at. */
+struct fusion_policy {
+    double kernel_cost;    /* of one more kernel, in loads of four bytes */
+    double operation_cost; /* factor: of an operation of cost 1, in such loads */
+    int most_operands;     /* of a kernel, and of its results */
+    int most_outputs;
+    /* The instruction may be computed in a kernel that reads it. */
+    bool (*composes)(const struct hlo_instr *instr);
+    /* The target lowers these members well as one kernel of that shape (never FUSION_SHAPE_NONE).
+     */
+    bool (*takes)(const struct fusion_info *info, int count, struct hlo_instr *const *members);
+    /* Elementwise work on the product's results can be done by its kernel. */
+    bool (*has_epilogue)(const struct hlo_instr *product);
 };
 
 struct group;
@@ -59,6 +73,7 @@ struct node {
 
 struct fuser {
     struct pass_context *context;
+    const struct fusion_policy *policy;
     struct arena *arena;   /* of this computation's work */
     struct arena *scratch; /* of one question; renewed now and then */
     int nscratch;
@@ -94,10 +109,16 @@ bool instr_is_free(const struct hlo_instr *instr);
 /* Of one element that is read once, in order; 1: four bytes. */
 double element_load_cost(enum element_type type);
 /* Cost of one element of the result from its operands, loads too. */
-double instr_element_cost(const struct hlo_instr *instr);
+double instr_element_cost(const struct fuser *fuser, const struct hlo_instr *instr);
 /* How the group's members that use `instr` would compute it; copies 0 where none does. */
 struct fusion_use group_use_of(struct fuser *fuser, const struct group *group,
                                const struct hlo_instr *instr);
+
+/* ---- the pass (fusion.c) ---- */
+
+/* Fuses what runs by itself, for the target with that policy. */
+bool fusion_run_with(struct pass_context *context, struct hlo_module *module,
+                     const struct fusion_policy *policy);
 
 /* ---- building (fusion_build.c) ---- */
 

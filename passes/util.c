@@ -159,3 +159,28 @@ void instr_inline_called(struct hlo_instr *call) {
     instr_replace_uses(call, callee->root->data);
     instr_remove(call);
 }
+
+/* One of the parameters, chosen by comparisons, or joined so that seeing one twice changes nothing.
+ */
+static bool is_choice(const struct hlo_instr *instr, int depth) {
+    enum { MOST_DEPTH = 16 };
+    int first = 0;
+    if (depth > MOST_DEPTH) return false;
+    switch (instr->opcode) {
+    case OP_PARAMETER: return true;
+    case OP_SELECT: first = 1; break;
+    case OP_AND:
+    case OP_OR:
+    case OP_MAXIMUM:
+    case OP_MINIMUM:
+    case OP_TUPLE: break;
+    default: return false;
+    }
+    for (int i = first; i < instr->noperands; i++)
+        if (!is_choice(instr->operands[i], depth + 1)) return false;
+    return true;
+}
+
+bool reducer_only_chooses(const struct hlo_computation *reducer) {
+    return is_choice(reducer->root, 0);
+}

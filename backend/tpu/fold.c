@@ -4,27 +4,6 @@
 
 /* ---- which reducers ---- */
 
-/* One of the parameters, chosen by comparisons, or joined so that seeing one twice changes nothing.
- */
-static bool is_choice(const struct hlo_instr *instr, int depth) {
-    enum { MOST_DEPTH = 16 };
-    int first = 0;
-    if (depth > MOST_DEPTH) return false;
-    switch (instr->opcode) {
-    case OP_PARAMETER: return true;
-    case OP_SELECT: first = 1; break;
-    case OP_AND:
-    case OP_OR:
-    case OP_MAXIMUM:
-    case OP_MINIMUM:
-    case OP_TUPLE: break;
-    default: return false;
-    }
-    for (int i = first; i < instr->noperands; i++)
-        if (!is_choice(instr->operands[i], depth + 1)) return false;
-    return true;
-}
-
 static bool has_identity(enum hlo_opcode opcode, enum element_type type) {
     switch (opcode) {
     case OP_ADD:
@@ -50,7 +29,7 @@ bool fold_find(struct fold *fold, const struct hlo_instr *reduce) {
     const struct hlo_computation *reducer = reduce->called[0];
     if (fold->parts == 1) fold->opcode = reducer_operation(reducer);
     enum element_type type = reduce->operands[0]->shape->type;
-    if (is_choice(reducer->root, 0)) {
+    if (reducer_only_chooses(reducer)) {
         fold->from_init = true;
         return true;
     }
