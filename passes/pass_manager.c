@@ -57,8 +57,8 @@ static const enum pass_id tpu_pipeline[] = {PASS_single_device,
                                             PASS_batch_norm_expander,
                                             SIMPLIFY,
                                             LOOPS,
-                                            PASS_tpu_fusion,
                                             PASS_reshape_materializer,
+                                            PASS_tpu_fusion,
                                             MEMORY};
 /* -O0: the least that the backends take. */
 static const enum pass_id plain_pipeline[] = {
