@@ -165,25 +165,39 @@ static void fill_program(struct lower *lower, struct tpu_program *program) {
     program->line = lower->lines;
 }
 
+/* All code, with the memory plan where values may take as much of `vmem_rows` as it allows. */
+static bool lower_module(struct lower *lower, int64_t vmem_rows) {
+    const struct tpu_chip *chip = &lower->options->chip;
+    lower->code.arena = lower->arena;
+    lower->memory = tpu_memory_plan(lower->arena, lower->module, vmem_rows, lower->diag);
+    if (!lower->memory) return false;
+    lower->hbm_end = lower->memory->total;
+    plan_constants(lower);
+    if (!lower_computation(lower, lower->module->entry) || !lower_halt(lower)) return false;
+    if (lower->hbm_end <= chip->hbm_bytes) return true;
+    diag_error(lower->diag, lower->module->entry->loc,
+               "Resource exhausted: with what kernels need for themselves the program takes "
+               "%lld bytes of HBM, a core of TPU %s has %lld",
+               (long long)lower->hbm_end, chip->name, (long long)chip->hbm_bytes);
+    return false;
+}
+
 bool tpu_compile(struct arena *arena, struct hlo_module *module,
                  const struct tpu_compile_options *options, struct tpu_program *program,
                  struct diag *diag) {
-    struct lower lower = {.arena = arena, .module = module, .options = options, .diag = diag};
-    lower.code.arena = arena;
-    lower.memory = tpu_memory_plan(arena, module, diag);
-    if (!lower.memory) return false;
-    lower.hbm_end = lower.memory->total;
+    struct diag first;
+    diag_init(&first, diag->file, diag->source, diag->source_size);
+    struct lower lower = {.arena = arena, .module = module, .options = options, .diag = &first};
     memset(program, 0, sizeof *program);
-    plan_constants(&lower);
-    if (!lower_computation(&lower, module->entry) || !lower_halt(&lower)) return false;
-    if (lower.hbm_end > options->chip.hbm_bytes) {
-        diag_error(diag, module->entry->loc,
-                   "Resource exhausted: with what kernels need for themselves the program takes "
-                   "%lld bytes of HBM, a core of TPU %s has %lld",
-                   (long long)lower.hbm_end, options->chip.name,
-                   (long long)options->chip.hbm_bytes);
-        return false;
+    bool ok = lower_module(&lower, options->chip.vmem_bytes / TPU_ROW_BYTES);
+    diag_clear(&first);
+    if (!ok) {
+        /* Values may have taken the room that a kernel needs: without them. */
+        lower = (struct lower){.arena = arena, .module = module, .options = options, .diag = diag};
+        ok = lower_module(&lower, 0);
     }
+    lower.diag = diag;
+    if (!ok) return false;
     patch_branches(&lower);
     if (!describe(&lower, program)) return false;
     fill_program(&lower, program);

@@ -210,9 +210,10 @@ static bool only_rows(struct ix row) {
 /* Whether loads of the row stay within the array and the guards around it (in HBM, the array). */
 static bool within_memory(const struct fetcher *f, const struct tarray *array, struct ix row) {
     int64_t plane = array->layout.memory_rows;
+    int64_t guard = array->guard ? array->guard : f->guard_rows;
     if (!array->in_vmem) return row.low >= 0 && row.high < plane;
-    return row.low >= -f->guard_rows && row.high + (array->layout.planes - 1) * plane <
-                                            plane * array->layout.planes + f->guard_rows;
+    return row.low >= -guard &&
+           row.high + (array->layout.planes - 1) * plane < plane * array->layout.planes + guard;
 }
 
 static bool aligned_rows(struct ix row) {

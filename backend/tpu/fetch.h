@@ -20,6 +20,7 @@ struct tarray {
     int64_t row;  /* of VMEM: first row of 512 bytes */
     int64_t word; /* of HBM: address in 32-bit words */
     int tag;      /* of its VMEM rows */
+    int guard;    /* rows around it in VMEM that loads may touch; 0: the fetcher's */
     /* Where VMEM holds a part of it only: a scalar to be added to rows, and rows from one plane to
      * the next. 0: nothing, and as many as the array has. */
     treg shift;

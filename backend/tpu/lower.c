@@ -126,6 +126,9 @@ void job_open(struct job *job, struct lower *lower, const struct hlo_instr *inst
     job->arena = arena_new();
     job->k = kernel_new(job->arena);
     set_depths(job);
+    /* Values that live in VMEM come first, with a guard before and after all of them. */
+    job->row = tpu_memory_top(lower->memory, instr);
+    if (job->row) job->row += VMEM_GUARD;
     job->g = (struct values){.k = job->k, .arena = job->arena};
     job->g.f = (struct fetcher){.k = job->k,
                                 .guard_rows = VMEM_GUARD - TPU_SUBLANES,
@@ -174,12 +177,23 @@ int64_t job_rows(struct job *job, int64_t rows) {
     return at;
 }
 
+/* Tags of arrays that live in VMEM: no kernel has as many of its own. */
+enum { RESIDENT_TAG = 1 << 24 };
+
 bool leaf_array(struct lower *lower, const struct hlo_instr *instr, int leaf,
                 struct tarray *array) {
     int64_t address = tpu_memory_address(lower->memory, instr, leaf);
+    int64_t row = tpu_memory_row(lower->memory, instr, leaf);
     const struct shape *shape = shape_leaf(instr->shape, leaf);
     *array = (struct tarray){.word = address / 4};
-    return address >= 0 && shape_is_array(shape) && tpu_layout_of(&array->layout, shape);
+    if (row >= 0) {
+        array->in_vmem = true;
+        array->row = row + VMEM_GUARD;
+        array->tag = RESIDENT_TAG + (int)row;
+        array->guard = TPU_MEMORY_GUARD;
+    }
+    return (address >= 0 || row >= 0) && shape_is_array(shape) &&
+           tpu_layout_of(&array->layout, shape);
 }
 
 bool job_array(struct job *job, const struct shape *shape, struct tarray *array) {
@@ -199,6 +213,7 @@ bool job_scratch(struct job *job, const struct shape *shape, struct tarray *arra
 }
 
 void job_bring(struct job *job, struct tarray *array) {
+    if (array->in_vmem) return;
     int64_t rows = array->layout.memory_rows * array->layout.planes;
     int64_t at = job_rows(job, rows);
     if (at < 0) return;
@@ -215,7 +230,7 @@ void job_wait(struct job *job) {
 }
 
 void job_result(struct job *job, int leaf, struct tarray *array) {
-    if (!leaf_array(job->lower, job->instr, leaf, array)) return;
+    if (!leaf_array(job->lower, job->instr, leaf, array) || array->in_vmem) return;
     int64_t at = job_rows(job, array->layout.memory_rows * array->layout.planes);
     if (at < 0) return;
     array->in_vmem = true;
@@ -223,24 +238,25 @@ void job_result(struct job *job, int leaf, struct tarray *array) {
     array->tag = k_tag(job->k);
 }
 
+/* Starts a DMA between arrays of one layout, wherever they are. */
+static void copy_array(struct job *job, const struct tarray *from, const struct tarray *to,
+                       int flag) {
+    int64_t words = from->layout.memory_rows * from->layout.planes * TPU_LANES;
+    struct tpu_dma dma = {.from = from->in_vmem ? TPU_VMEM : TPU_HBM,
+                          .to = to->in_vmem ? TPU_VMEM : TPU_HBM,
+                          .source = (uint32_t)(from->in_vmem ? from->row * TPU_LANES : from->word),
+                          .target = (uint32_t)(to->in_vmem ? to->row * TPU_LANES : to->word),
+                          .length = (uint32_t)words,
+                          .count = {1, 1, 1}};
+    job_describe(job, SMEM_LOAD, flag, &dma);
+    k_emit(job->k, (struct mop){.op = TPU_DMA, .a = s_const(job->k, SMEM_LOAD)});
+}
+
 void job_copy(struct job *job, const struct hlo_instr *operand, int leaf,
               const struct tarray *result) {
     struct tarray from;
     if (!leaf_array(job->lower, operand, leaf, &from) || !result->layout.memory_rows) return;
-    int64_t words = result->layout.memory_rows * result->layout.planes * TPU_LANES;
-    if (!result->in_vmem) {
-        struct tpu_dma dma = {.from = TPU_HBM,
-                              .to = TPU_HBM,
-                              .source = (uint32_t)from.word,
-                              .target = (uint32_t)result->word,
-                              .length = (uint32_t)words,
-                              .count = {1, 1, 1}};
-        job_describe(job, SMEM_LOAD, FLAG_IN, &dma);
-        k_emit(job->k, (struct mop){.op = TPU_DMA, .a = s_const(job->k, SMEM_LOAD)});
-        job->waiting++;
-        return;
-    }
-    start_run(job->k, SMEM_IN, from.word, result->row * TPU_LANES, words);
+    copy_array(job, &from, result, FLAG_IN);
     job->waiting++;
 }
 
@@ -251,10 +267,11 @@ bool job_needs_vmem(struct job *job, const struct tarray *array) {
 }
 
 void job_take(struct job *job, int leaf, const struct tarray *array) {
-    (void)leaf;
+    struct tarray home;
     if (!array->in_vmem || array->layout.memory_rows == 0) return;
-    int64_t words = array->layout.memory_rows * array->layout.planes * TPU_LANES;
-    start_run(job->k, SMEM_OUT, array->row * TPU_LANES, array->word, words);
+    if (!leaf_array(job->lower, job->instr, leaf, &home)) return;
+    if (home.in_vmem && home.row == array->row) return;
+    copy_array(job, array, &home, FLAG_OUT);
     wait_flag(job->k, FLAG_OUT, 1);
 }
 

@@ -1,16 +1,21 @@
 /* Control flow: the scalar unit reads a predicate or an index, and branches between kernels. */
 #include "backend/tpu/lower.h"
 
-/* The first word of an array in HBM, on the scalar unit. */
+/* The first word of an array, on the scalar unit. */
 static treg read_scalar(struct job *job, const struct hlo_instr *instr, int leaf) {
     struct kernel *k = job->k;
     struct tarray array;
     if (!leaf_array(job->lower, instr, leaf, &array)) return 0;
+    struct tpu_dma dma = {
+        .from = array.in_vmem ? TPU_VMEM : TPU_HBM,
+        .to = TPU_SMEM,
+        .source = (uint32_t)(array.in_vmem ? array.row * TPU_LANES : array.word),
+        .target = SMEM_VALUE,
+        .length = 1,
+        .count = {1, 1, 1},
+    };
+    job_describe(job, SMEM_SCALAR, FLAG_SCALAR, &dma);
     treg zero = k_emit(k, (struct mop){.op = TPU_SMOV, .bkind = MIR_B_IMM});
-    treg word =
-        k_emit(k, (struct mop){.op = TPU_SMOV, .bkind = MIR_B_IMM, .imm = (int32_t)array.word});
-    k_emit(k, (struct mop){
-                  .op = TPU_SST, .d = word, .a = zero, .bkind = MIR_B_IMM, .imm = SMEM_SCALAR + 1});
     treg at = k_emit(k, (struct mop){.op = TPU_SMOV, .bkind = MIR_B_IMM, .imm = SMEM_SCALAR});
     k_emit(k, (struct mop){.op = TPU_DMA, .a = at});
     k_emit(k, (struct mop){.op = TPU_WAIT, .literal = FLAG_SCALAR, .imm = 1});

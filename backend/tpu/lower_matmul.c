@@ -101,12 +101,22 @@ static bool choose(struct matmul *x, struct lower *lower) {
     return x->chunks > LAG;
 }
 
+/* DMAs count words, in either memory. */
+static void move_to_words(struct tarray *array) {
+    if (array->in_vmem) array->word = array->row * TPU_LANES;
+}
+
+static uint8_t memory_of(const struct tarray *array) {
+    return array->in_vmem ? TPU_VMEM : TPU_HBM;
+}
+
 static bool find_operand(struct matmul *x, int operand, struct tarray *array, int32_t *tile) {
     const struct hlo_instr *instr = x->p.instr->operands[operand];
     enum element_type type = instr->shape->type;
     if ((type != TYPE_F32 && type != TYPE_BF16) || !leaf_array(x->job.lower, instr, 0, array))
         return false;
     *tile = TPU_SUBLANES / array->layout.packing;
+    move_to_words(array);
     return array->layout.order[0] == 1;
 }
 
@@ -130,14 +140,14 @@ static void describe_slabs(struct matmul *x) {
     int32_t a = x->a_tile * TPU_LANES, b = x->b_tile * TPU_LANES;
     int32_t n_tiles = (int32_t)(x->p.axis[AXIS_N].total / TPU_LANES),
             k_groups = TPU_LANES / TPU_SUBLANES;
-    struct tpu_dma slab_a = {.from = TPU_HBM,
+    struct tpu_dma slab_a = {.from = memory_of(&x->a),
                              .to = TPU_VMEM,
                              .length = (uint32_t)a,
                              .count = {(uint32_t)(x->m_block / TPU_SUBLANES), 1, 1},
                              .source_stride = {(int32_t)x->k_tiles * a},
                              .target_stride = {a}};
     /* B lane tile by lane tile, so that its rows of one lane tile follow each other. */
-    struct tpu_dma slab_b = {.from = TPU_HBM,
+    struct tpu_dma slab_b = {.from = memory_of(&x->b),
                              .to = TPU_VMEM,
                              .length = (uint32_t)b,
                              .count = {(uint32_t)(x->n_block / TPU_LANES), (uint32_t)k_groups, 1},
@@ -151,7 +161,7 @@ static void describe_slabs(struct matmul *x) {
 static void describe_chunks(struct matmul *x) {
     int32_t c = TPU_SUBLANES * TPU_LANES, n_tiles = (int32_t)(x->p.axis[AXIS_N].total / TPU_LANES);
     struct tpu_dma chunk_c = {.from = TPU_VMEM,
-                              .to = TPU_HBM,
+                              .to = memory_of(&x->c),
                               .length = (uint32_t)c,
                               .count = {CHUNK / TPU_SUBLANES, 1, 1},
                               .source_stride = {c},
@@ -483,6 +493,7 @@ bool lower_matmul(struct lower *lower, const struct product *p, bool *taken) {
              find_operand(&x, 0, &x.a, &x.a_tile) && find_operand(&x, 1, &x.b, &x.b_tile) &&
              leaf_array(lower, p->instr, 0, &x.c);
     if (!*taken) return true;
+    move_to_words(&x.c);
     job_open(&x.job, lower, p->instr);
     if (!find_room(&x)) {
         arena_free(x.job.arena);

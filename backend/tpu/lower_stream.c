@@ -94,6 +94,10 @@ static int64_t buffer_rows(const struct stream_array *a) {
 static bool find_room(struct stream *s) {
     for (int i = 0; i < s->nin + s->nout; i++) {
         struct stream_array *a = i < s->nin ? &s->in[i] : &s->out[i - s->nin];
+        if (a->array.in_vmem) {
+            a->tag[0] = a->tag[1] = a->array.tag;
+            continue;
+        }
         int64_t rows = 2 * buffer_rows(a) * a->array.layout.planes;
         if ((a->row = job_rows(&s->job, rows)) < 0) return false;
         a->tag[0] = k_tag(s->job.k);
@@ -116,6 +120,7 @@ static void move_block(struct stream *s, bool load, int buffer, struct sx first,
     for (int i = 0; i < (load ? s->nin : s->nout); i++) {
         const struct stream_array *a = &list[i];
         int32_t words = a->rows * TPU_LANES;
+        if (a->array.in_vmem) continue;
         for (int p = 0; p < a->array.layout.planes; p++) {
             int64_t hbm = a->array.word + p * a->array.layout.memory_rows * TPU_LANES;
             struct sx at = sx_addi(sx_muli(k, first, words), (int32_t)hbm);
@@ -130,65 +135,77 @@ static void move_block(struct stream *s, bool load, int buffer, struct sx first,
 static int count_planes(const struct stream_array *list, int n) {
     int planes = 0;
     for (int i = 0; i < n; i++)
-        planes += list[i].array.layout.planes;
+        if (!list[i].array.in_vmem) planes += list[i].array.layout.planes;
     return planes;
 }
 
 static void wait(struct stream *s, int flag, int count, treg predicate) {
+    if (count == 0) return;
     k_emit(s->job.k,
            (struct mop){.op = TPU_WAIT, .literal = flag, .imm = count, .pred = predicate});
 }
 
 /* ---- computing blocks ---- */
 
-/* The same sublanes of each array: a packed one has fewer rows in a tile. */
+/* First row of a plane's tile, which is the `tile`-th of a block that begins at tile `first`. A
+ * packed array has fewer rows in a tile. */
+static struct sx tile_row(struct stream *s, const struct stream_array *a, int buffer, int plane,
+                          struct sx first, struct sx tile) {
+    struct kernel *k = s->job.k;
+    if (!a->array.in_vmem)
+        return sx_addi(sx_muli(k, tile, a->rows), (int32_t)buffer_row(a, buffer, plane));
+    int64_t row = a->array.row + plane * a->array.layout.memory_rows;
+    return sx_addi(sx_muli(k, sx_add(k, first, tile), a->rows), (int32_t)row);
+}
+
 static struct tval load_tile(struct stream *s, const struct stream_array *a, int buffer,
-                             struct sx tile) {
+                             struct sx first, struct sx tile) {
     struct kernel *k = s->job.k;
     struct tval value = {{0, 0}};
     for (int p = 0; p < a->array.layout.planes; p++) {
-        struct sx row = sx_addi(sx_muli(k, tile, a->rows), (int32_t)buffer_row(a, buffer, p));
+        struct sx row = tile_row(s, a, buffer, p, first, tile);
         treg raw = k_load(k, row, MIR_STRIDE_1, sx_const(0), a->tag[buffer]);
         value.v[p] = tile_unpack(k, &a->array.layout, raw);
     }
     return value;
 }
 
-static void store_tile(struct stream *s, const struct stream_array *a, int buffer, struct sx tile,
-                       struct tval value) {
+static void store_tile(struct stream *s, const struct stream_array *a, int buffer, struct sx first,
+                       struct sx tile, struct tval value) {
     struct kernel *k = s->job.k;
     for (int p = 0; p < a->array.layout.planes; p++) {
-        struct sx row = sx_addi(sx_muli(k, tile, a->rows), (int32_t)buffer_row(a, buffer, p));
+        struct sx row = tile_row(s, a, buffer, p, first, tile);
         treg mask = 0, bits = tile_pack(k, &a->array.layout, value.v[p], &mask);
         k_store(k, bits, row, mask, a->tag[buffer]);
     }
 }
 
-static void compute_tile(struct stream *s, int buffer, struct sx tile) {
+static void compute_tile(struct stream *s, int buffer, struct sx first, struct sx tile) {
     struct values *g = &s->job.g;
     int bindings = g->nbindings, memos = g->nmemos;
     struct ix index[SHAPE_MAX_RANK];
     for (int d = 0; d < s->out[0].array.layout.rank; d++)
         index[d] = ix_const(0);
     for (int i = 0; i < s->nin; i++)
-        value_bind_value(g, s->in[i].instr, s->in[i].leaf, load_tile(s, &s->in[i], buffer, tile));
+        value_bind_value(g, s->in[i].instr, s->in[i].leaf,
+                         load_tile(s, &s->in[i], buffer, first, tile));
     for (int i = 0; i < s->nout; i++)
-        store_tile(s, &s->out[i], buffer, tile, value_at(g, s->job.instr, i, index, 0));
+        store_tile(s, &s->out[i], buffer, first, tile, value_at(g, s->job.instr, i, index, 0));
     g->nbindings = bindings;
     g->nmemos = memos;
 }
 
-static void compute_block(struct stream *s, int buffer, int64_t tiles) {
+static void compute_block(struct stream *s, int buffer, struct sx first, int64_t tiles) {
     struct kernel *k = s->job.k;
     struct loop loop;
     if (tiles >= UNROLL) {
         struct sx at = loop_begin(k, &loop, tiles / UNROLL);
         for (int u = 0; u < UNROLL; u++)
-            compute_tile(s, buffer, sx_addi(sx_muli(k, at, UNROLL), u));
+            compute_tile(s, buffer, first, sx_addi(sx_muli(k, at, UNROLL), u));
         loop_end(k, &loop, 0);
     }
     for (int64_t t = tiles / UNROLL * UNROLL; t < tiles; t++)
-        compute_tile(s, buffer, sx_const((int32_t)t));
+        compute_tile(s, buffer, first, sx_const((int32_t)t));
 }
 
 /* Block `block` in its buffer: its loads have been started. */
@@ -198,7 +215,7 @@ static void run_block(struct stream *s, int buffer, struct sx block, int64_t blo
     wait(s, FLAG_LOAD + buffer, loads, 0);
     treg again = s_compare(k, TPU_SGES, block, sx_const(2));
     wait(s, FLAG_STORE + buffer, stores, again);
-    compute_block(s, buffer, BLOCK_TILES);
+    compute_block(s, buffer, sx_muli(k, block, BLOCK_TILES), BLOCK_TILES);
     move_block(s, false, buffer, sx_muli(k, block, BLOCK_TILES), BLOCK_TILES, 0);
     treg more = s_compare(k, TPU_SLTS, block, sx_const((int32_t)blocks - 2));
     move_block(s, true, buffer, sx_muli(k, sx_addi(block, 2), BLOCK_TILES), BLOCK_TILES, more);
@@ -224,7 +241,7 @@ static void run_stream(struct stream *s) {
         int64_t tiles = s->tiles - done < BLOCK_TILES ? s->tiles - done : BLOCK_TILES;
         move_block(s, true, 0, sx_const((int32_t)done), tiles, 0);
         wait(s, FLAG_LOAD, loads, 0);
-        compute_block(s, 0, tiles);
+        compute_block(s, 0, sx_const((int32_t)done), tiles);
         move_block(s, false, 0, sx_const((int32_t)done), tiles, 0);
         wait(s, FLAG_STORE, stores, 0);
         done += tiles;

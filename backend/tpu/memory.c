@@ -3,6 +3,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "backend/tpu/residency.h"
+#include "passes/buffer_packing.h"
+#include "passes/dataflow.h"
 #include "passes/util.h"
 
 enum { MOST_LISTED = 8 };
@@ -31,8 +34,98 @@ static int64_t *kind_sum(struct tpu_memory *memory, enum buffer_kind kind) {
                                    : &memory->constants;
 }
 
+/* ---- what stays in VMEM ---- */
+
+/* Rows that a value may take of VMEM, that all may, and that are left whatever kernels need: parts
+ * of VMEM. */
+enum { VALUE_PART = 8, ALL_PART = 2, LEAST_PART = 8 };
+
+static void find_positions(struct arena *arena, struct tpu_memory *memory) {
+    const struct buffer_assignment *buffers = memory->buffers;
+    memory->position = arena_array(arena, (size_t)buffers->nids + 1, sizeof *memory->position);
+    memory->top = arena_array(arena, (size_t)buffers->npositions + 2, sizeof *memory->top);
+    for (int i = 0; i < buffers->nids; i++)
+        memory->position[i] = -1;
+    for (int p = 0; p < buffers->npositions; p++)
+        memory->position[buffers->schedule[p]->id] = p;
+}
+
+static int64_t rows_of(const struct shape *shape, int64_t most) {
+    int64_t rows = 0;
+    if (!shape_is_tuple(shape))
+        return (padded_size(NULL, shape) + TPU_ROW_BYTES - 1) / TPU_ROW_BYTES;
+    for (int i = 0; i < shape->ntuple && rows < most; i++)
+        rows += rows_of(shape->tuple[i], most);
+    return rows;
+}
+
+/* What is left at an instruction beside its own operands and results, twice: kernels hold blocks of
+ * them, or all, and what they make of them. */
+static int64_t capacity_at(const struct hlo_instr *instr, int64_t vmem) {
+    bool kernel = !instr_is_alias(instr) && !instr_runs_callees(instr) &&
+                  instr->opcode != OP_PARAMETER && instr->opcode != OP_CONSTANT;
+    if (!kernel) return vmem / ALL_PART;
+    int64_t own = rows_of(instr->shape, vmem);
+    for (int i = 0; i < instr->noperands && own < vmem; i++)
+        own += rows_of(instr->operands[i]->shape, vmem);
+    int64_t left = vmem - 2 * own;
+    if (left < vmem / LEAST_PART) return vmem / LEAST_PART;
+    return left < vmem / ALL_PART ? left : vmem / ALL_PART;
+}
+
+static void plan_vmem(struct arena *arena, struct tpu_memory *memory, int64_t vmem) {
+    const struct buffer_assignment *buffers = memory->buffers;
+    int n = buffers->nbuffers, count = 0, positions = buffers->npositions;
+    struct residency_item *items = arena_array(arena, (size_t)n + 1, sizeof *items);
+    int *ids = arena_array(arena, (size_t)n + 1, sizeof *ids);
+    int64_t *capacity = arena_array(arena, (size_t)positions + 2, sizeof *capacity);
+    memory->vmem = arena_array(arena, (size_t)n + 1, sizeof *memory->vmem);
+    for (int p = 0; p <= positions; p++)
+        capacity[p] = p < positions ? capacity_at(buffers->schedule[p], vmem) : vmem / ALL_PART;
+    for (int i = 0; i < n; i++) {
+        const struct buffer *buffer = &buffers->buffers[i];
+        int64_t rows = (buffer->size + TPU_ROW_BYTES - 1) / TPU_ROW_BYTES;
+        rows = (rows + TPU_SUBLANES - 1) / TPU_SUBLANES * TPU_SUBLANES;
+        memory->vmem[i] = -1;
+        if (buffer->kind != BUFFER_ARENA || rows == 0 || rows > vmem / VALUE_PART) continue;
+        ids[count] = i;
+        rows += TPU_MEMORY_GUARD;
+        items[count++] = (struct residency_item){rows, buffer->start, buffer->end, -1};
+    }
+    memory->vmem_rows = residency_plan(arena, items, count, capacity, positions + 1);
+    for (int i = 0; i < count; i++) {
+        if (items[i].at < 0) continue;
+        memory->vmem[ids[i]] = items[i].at;
+        memory->vmem_bytes += items[i].rows * TPU_ROW_BYTES;
+        for (int p = items[i].start; p <= items[i].end; p++)
+            if (items[i].at + items[i].rows > memory->top[p])
+                memory->top[p] = items[i].at + items[i].rows;
+    }
+}
+
+/* The others share a range of HBM. */
+static void plan_hbm(struct arena *arena, struct tpu_memory *memory) {
+    const struct buffer_assignment *buffers = memory->buffers;
+    int n = buffers->nbuffers, count = 0;
+    struct pack_item *items = arena_array(arena, (size_t)n + 1, sizeof *items);
+    int *ids = arena_array(arena, (size_t)n + 1, sizeof *ids);
+    for (int i = 0; i < n; i++) {
+        const struct buffer *buffer = &buffers->buffers[i];
+        if (buffer->kind != BUFFER_ARENA || memory->vmem[i] >= 0) continue;
+        int64_t size = (buffer->size + BUFFER_ALIGNMENT - 1) / BUFFER_ALIGNMENT * BUFFER_ALIGNMENT;
+        memory->base[i] = memory->total;
+        if (size == 0) continue;
+        ids[count] = i;
+        items[count++] = (struct pack_item){size, buffer->start, buffer->end, 0};
+    }
+    int64_t bound = pack_lower_bound(arena, items, count, buffers->npositions + 1, &memory->peak);
+    memory->temporary = count ? pack_items(arena, items, count, bound) : 0;
+    for (int i = 0; i < count; i++)
+        memory->base[ids[i]] = memory->total + items[i].offset;
+}
+
 const struct tpu_memory *tpu_memory_plan(struct arena *arena, struct hlo_module *module,
-                                         struct diag *diag) {
+                                         int64_t vmem_rows, struct diag *diag) {
     struct buffer_options options = {.can_share = no_sharing, .size = padded_size};
     struct tpu_memory *memory = arena_alloc(arena, sizeof *memory);
     memory->buffers = buffer_assign(arena, module, &options, diag);
@@ -50,10 +143,9 @@ const struct tpu_memory *tpu_memory_plan(struct arena *arena, struct hlo_module 
             return NULL;
         }
     }
-    for (int i = 0; i < n; i++)
-        if (memory->buffers->buffers[i].kind == BUFFER_ARENA)
-            memory->base[i] = memory->total + memory->buffers->buffers[i].offset;
-    memory->temporary = memory->buffers->arena_size;
+    find_positions(arena, memory);
+    plan_vmem(arena, memory, vmem_rows);
+    plan_hbm(arena, memory);
     if (add_size(&memory->total, memory->temporary)) return memory;
     diag_error(diag, module->entry->loc, "the program's arrays are too large");
     return NULL;
@@ -63,6 +155,16 @@ int64_t tpu_memory_address(const struct tpu_memory *memory, const struct hlo_ins
                            int leaf) {
     const struct buffer *buffer = buffer_of(memory->buffers, instr, leaf);
     return buffer->kind == BUFFER_NONE ? -1 : memory->base[buffer->id];
+}
+
+int64_t tpu_memory_row(const struct tpu_memory *memory, const struct hlo_instr *instr, int leaf) {
+    const struct buffer *buffer = buffer_of(memory->buffers, instr, leaf);
+    return buffer->kind == BUFFER_ARENA ? memory->vmem[buffer->id] : -1;
+}
+
+int64_t tpu_memory_top(const struct tpu_memory *memory, const struct hlo_instr *instr) {
+    int at = instr->id < memory->buffers->nids ? memory->position[instr->id] : -1;
+    return at < 0 ? memory->vmem_rows : memory->top[at];
 }
 
 /* ---- the report ---- */
@@ -103,10 +205,11 @@ static int by_size(const void *x, const void *y) {
     return (a->id > b->id) - (a->id < b->id);
 }
 
-static bool at_peak(const struct buffer_assignment *buffers, const struct buffer *buffer) {
+static bool at_peak(const struct tpu_memory *memory, const struct buffer *buffer) {
     if (buffer->kind == BUFFER_NONE || buffer->size == 0) return false;
-    return buffer->kind != BUFFER_ARENA ||
-           (buffer->start <= buffers->peak && buffer->end >= buffers->peak);
+    if (buffer->kind != BUFFER_ARENA) return true;
+    return memory->vmem[buffer->id] < 0 && buffer->start <= memory->peak &&
+           buffer->end >= memory->peak;
 }
 
 static void collect(struct report *report) {
@@ -114,7 +217,7 @@ static void collect(struct report *report) {
     report->largest =
         arena_array(report->arena, (size_t)buffers->nbuffers + 1, sizeof *report->largest);
     for (int i = 0; i < buffers->nbuffers; i++)
-        if (at_peak(buffers, &buffers->buffers[i]))
+        if (at_peak(report->memory, &buffers->buffers[i]))
             report->largest[report->count++] = &buffers->buffers[i];
     qsort(report->largest, (size_t)report->count, sizeof *report->largest, by_size);
 }

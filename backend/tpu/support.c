@@ -134,7 +134,8 @@ bool tpu_check(struct hlo_module *module, const struct tpu_compile_options *opti
     if (diag->errors == errors) report_unsupported(module, false, diag);
     if (diag->errors > errors) return false;
     struct arena *arena = arena_new();
-    const struct tpu_memory *memory = tpu_memory_plan(arena, module, diag);
+    const struct tpu_memory *memory =
+        tpu_memory_plan(arena, module, options->chip.vmem_bytes / TPU_ROW_BYTES, diag);
     bool ok =
         memory && tpu_memory_fits(memory, &options->chip, module, diag) && counts_fit(module, diag);
     arena_free(arena);
