@@ -190,7 +190,7 @@ bool leaf_array(struct lower *lower, const struct hlo_instr *instr, int leaf,
         array->in_vmem = true;
         array->row = row + VMEM_GUARD;
         array->tag = RESIDENT_TAG + (int)row;
-        array->guard = TPU_MEMORY_GUARD;
+        array->guard = lower->memory->vmem_guard;
     }
     return (address >= 0 || row >= 0) && shape_is_array(shape) &&
            tpu_layout_of(&array->layout, shape);

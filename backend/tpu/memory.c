@@ -73,33 +73,59 @@ static int64_t capacity_at(const struct hlo_instr *instr, int64_t vmem) {
     return left < vmem / ALL_PART ? left : vmem / ALL_PART;
 }
 
+/* Values that may stay, with a guard after each. */
+static int find_items(const struct tpu_memory *memory, int64_t vmem, int guard,
+                      struct residency_item *items, int *ids) {
+    int count = 0;
+    for (int i = 0; i < memory->buffers->nbuffers; i++) {
+        const struct buffer *buffer = &memory->buffers->buffers[i];
+        int64_t rows = (buffer->size + TPU_ROW_BYTES - 1) / TPU_ROW_BYTES;
+        rows = (rows + TPU_SUBLANES - 1) / TPU_SUBLANES * TPU_SUBLANES;
+        if (buffer->kind != BUFFER_ARENA || rows == 0 || rows > vmem / VALUE_PART) continue;
+        ids[count] = i;
+        items[count++] = (struct residency_item){rows + guard, buffer->start, buffer->end, -1};
+    }
+    return count;
+}
+
+static int count_resident(const struct residency_item *items, int count) {
+    int resident = 0;
+    for (int i = 0; i < count; i++)
+        resident += items[i].at >= 0;
+    return resident;
+}
+
+/* The wide guard makes more ways of loading possible; the narrow one has room for more values. */
 static void plan_vmem(struct arena *arena, struct tpu_memory *memory, int64_t vmem) {
+    static const int guards[] = {136, 16};
     const struct buffer_assignment *buffers = memory->buffers;
-    int n = buffers->nbuffers, count = 0, positions = buffers->npositions;
+    int n = buffers->nbuffers, count = 0, positions = buffers->npositions, most = -1;
     struct residency_item *items = arena_array(arena, (size_t)n + 1, sizeof *items);
     int *ids = arena_array(arena, (size_t)n + 1, sizeof *ids);
     int64_t *capacity = arena_array(arena, (size_t)positions + 2, sizeof *capacity);
     memory->vmem = arena_array(arena, (size_t)n + 1, sizeof *memory->vmem);
     for (int p = 0; p <= positions; p++)
         capacity[p] = p < positions ? capacity_at(buffers->schedule[p], vmem) : vmem / ALL_PART;
-    for (int i = 0; i < n; i++) {
-        const struct buffer *buffer = &buffers->buffers[i];
-        int64_t rows = (buffer->size + TPU_ROW_BYTES - 1) / TPU_ROW_BYTES;
-        rows = (rows + TPU_SUBLANES - 1) / TPU_SUBLANES * TPU_SUBLANES;
-        memory->vmem[i] = -1;
-        if (buffer->kind != BUFFER_ARENA || rows == 0 || rows > vmem / VALUE_PART) continue;
-        ids[count] = i;
-        rows += TPU_MEMORY_GUARD;
-        items[count++] = (struct residency_item){rows, buffer->start, buffer->end, -1};
+    for (int g = 0; g < 2 && most < count; g++) {
+        count = find_items(memory, vmem, guards[g], items, ids);
+        int64_t rows = residency_plan(arena, items, count, capacity, positions + 1);
+        if (count_resident(items, count) <= most) continue;
+        most = count_resident(items, count);
+        memory->vmem_guard = guards[g];
+        memory->vmem_rows = rows;
+        for (int i = 0; i < n; i++)
+            memory->vmem[i] = -1;
+        for (int i = 0; i < count; i++)
+            memory->vmem[ids[i]] = items[i].at;
     }
-    memory->vmem_rows = residency_plan(arena, items, count, capacity, positions + 1);
     for (int i = 0; i < count; i++) {
-        if (items[i].at < 0) continue;
-        memory->vmem[ids[i]] = items[i].at;
-        memory->vmem_bytes += items[i].rows * TPU_ROW_BYTES;
-        for (int p = items[i].start; p <= items[i].end; p++)
-            if (items[i].at + items[i].rows > memory->top[p])
-                memory->top[p] = items[i].at + items[i].rows;
+        const struct buffer *buffer = &buffers->buffers[ids[i]];
+        int64_t at = memory->vmem[ids[i]];
+        if (at < 0) continue;
+        int64_t rows = buffer->size / TPU_ROW_BYTES + TPU_SUBLANES;
+        memory->vmem_bytes += buffer->size;
+        for (int p = buffer->start; p <= buffer->end; p++)
+            if (at + rows > memory->top[p]) memory->top[p] = at + rows;
     }
 }
 

@@ -8,14 +8,12 @@
 #include "passes/buffer_assignment.h"
 #include "runtime/tpu/chip.h"
 
-/* Rows between values in VMEM: loads may touch them. */
-enum { TPU_MEMORY_GUARD = 16 };
-
 struct tpu_memory {
     const struct buffer_assignment *buffers;
     int64_t *base;                                 /* by buffer id: byte address in HBM; -1: none */
     int64_t *vmem;                                 /* by buffer id: first row in VMEM; -1: none */
     int64_t vmem_rows;                             /* that values take at most */
+    int vmem_guard;                                /* rows around each that loads may touch */
     int64_t vmem_bytes;                            /* of all values that live there */
     int64_t *top;                                  /* by position: rows that values may lie in */
     int *position;                                 /* by instruction id; -1: none */
