@@ -4,6 +4,7 @@
 
 #include "backend/cpu/cpu.h"
 #include "compiler/cli.h"
+#include "compiler/target_tpu.h"
 #include "passes/buffer_assignment.h"
 
 static const char usage[] =
@@ -12,8 +13,9 @@ static const char usage[] =
     "and\n"
     "the lower bound for the schedule. Scratch is what kernels need for themselves.\n"
     "  --memory                 the report on memory\n"
-    "  --json                   as one JSON object\n"
-    "  --html=FILE              as a page that draws the memory over time\n"
+    "  --json                   as one JSON object (cpu)\n"
+    "  --html=FILE              as a page that draws the memory over time (cpu)\n"
+    "  --target=cpu|tpu  --chip=NAME|FILE.json    tpu: what is in HBM, and what stays in VMEM\n"
     "  --threads=N  --mcpu=NAME  -O0..-O3  --passes=A,B,C  --disable-pass=A\n"
     "  --elided-constants=error|zero|random    what to put where the text says {...}\n";
 
@@ -87,6 +89,14 @@ static bool report(const struct report_options *o, const char *file, struct prog
     return !o->html || write_html(o, file, assignment);
 }
 
+static bool report_tpu(const struct report_options *o, struct program *program) {
+    struct hlo_module *module = program->module;
+    bool ok = target_optimise(module, &o->common.target, &program->diag) &&
+              tpu_target_report(module, &o->common.target, stdout, &program->diag);
+    program_report(program);
+    return ok;
+}
+
 int cmd_report(int argc, char **argv) {
     struct report_options o = {.memory = false};
     common_init(&o.common);
@@ -97,10 +107,14 @@ int cmd_report(int argc, char **argv) {
     }
     if (optind + 1 != argc) return usage_error("report takes one file");
     if (!o.memory) return usage_error("report what? --memory");
-    if (o.common.target.kind != TARGET_CPU) return usage_error("report --memory is for cpu");
+    bool tpu = o.common.target.kind == TARGET_TPU;
+    if (o.common.target.kind != TARGET_CPU && !tpu)
+        return usage_error("report --memory is for cpu and tpu");
+    if (tpu && (o.json || o.html)) return usage_error("report --json and --html are for cpu");
     struct program program;
     bool ok = program_load(&program, argv[optind]) &&
-              program_fill_elided(&program, o.common.elided) && report(&o, argv[optind], &program);
+              program_fill_elided(&program, o.common.elided) &&
+              (tpu ? report_tpu(&o, &program) : report(&o, argv[optind], &program));
     program_free(&program);
     return ok ? EXIT_DONE : EXIT_INPUT;
 }

@@ -24,7 +24,15 @@ bool tpu_target_check(struct hlo_module *module, const struct target_options *op
     return tpu_options_of(&tpu, options, diag) && tpu_check(module, &tpu, diag);
 }
 
+bool tpu_target_report(struct hlo_module *module, const struct target_options *options, FILE *out,
+                       struct diag *diag) {
+    struct tpu_compile_options tpu;
+    return tpu_options_of(&tpu, options, diag) && tpu_check(module, &tpu, diag) &&
+           tpu_print_memory(out, module, &tpu, diag);
+}
+
 struct tpu_session {
+    int64_t values_bytes; /* of values that stay in VMEM */
     struct hlo_module *module;
     const char *trace;
     struct tpu_stats stats;
@@ -33,10 +41,11 @@ struct tpu_session {
 
 static bool compile(struct arena *arena, struct hlo_module *module,
                     const struct target_options *options, struct tpu_program *program,
-                    struct diag *diag) {
+                    int64_t *values_bytes, struct diag *diag) {
     struct tpu_compile_options tpu;
-    return tpu_options_of(&tpu, options, diag) && tpu_check(module, &tpu, diag) &&
-           tpu_compile(arena, module, &tpu, program, diag);
+    if (!tpu_options_of(&tpu, options, diag)) return false;
+    tpu.values_bytes = values_bytes;
+    return tpu_check(module, &tpu, diag) && tpu_compile(arena, module, &tpu, program, diag);
 }
 
 struct tpu_session *tpu_session_new(struct hlo_module *module, const struct target_options *options,
@@ -45,7 +54,7 @@ struct tpu_session *tpu_session_new(struct hlo_module *module, const struct targ
     struct tpu_program program;
     struct tpu_error error = {""};
     struct tpu_session *session = calloc(1, sizeof *session);
-    if (session && compile(arena, module, options, &program, diag)) {
+    if (session && compile(arena, module, options, &program, &session->values_bytes, diag)) {
         session->module = module;
         session->trace = options->trace;
         session->executable = tpu_load_program(&program, &error);
@@ -194,6 +203,8 @@ void tpu_print_stats(const struct tpu_program *program, const struct tpu_stats *
 
 void tpu_session_print_stats(const struct tpu_session *session, FILE *out) {
     tpu_print_stats(tpu_executable_program(session->executable), &session->stats, out);
+    fprintf(out, "VMEM: values of %" PRId64 " bytes stay there between kernels\n",
+            session->values_bytes);
 }
 
 /* ---- files ---- */
@@ -214,7 +225,7 @@ bool tpu_emit(struct hlo_module *module, const struct target_options *options, e
     struct arena *arena = arena_new();
     struct tpu_program program;
     struct tpu_error error = {"out of memory"};
-    bool ok = compile(arena, module, options, &program, diag), made = false;
+    bool ok = compile(arena, module, options, &program, NULL, diag), made = false;
     if (ok && kind == EMIT_TPU_ASM) {
         made = tpu_program_check(&program, &error) == 0 && print_listing(&program, bytes);
     } else if (ok) {

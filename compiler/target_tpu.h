@@ -10,6 +10,11 @@
 bool tpu_target_check(struct hlo_module *module, const struct target_options *options,
                       struct diag *diag);
 
+/* The report on memory: where every value of the module, which has been through target_optimise,
+ * lives. */
+bool tpu_target_report(struct hlo_module *module, const struct target_options *options, FILE *out,
+                       struct diag *diag);
+
 /* A compiled program, loaded into the emulator. NULL with errors in diag: all that stands in the
  * way. */
 struct tpu_session;

@@ -30,6 +30,7 @@ static bool lower_instr(struct lower *lower, const struct hlo_instr *instr) {
     if (instr_is_alias(instr)) return true;
     if (!lower_stream(lower, instr, &taken)) return false;
     if (!taken && !lower_block(lower, instr, &taken)) return false;
+    if (!taken && !lower_transpose(lower, instr, &taken)) return false;
     return taken || lower_map(lower, instr);
 }
 
@@ -198,6 +199,7 @@ bool tpu_compile(struct arena *arena, struct hlo_module *module,
     }
     lower.diag = diag;
     if (!ok) return false;
+    if (options->values_bytes) *options->values_bytes = lower.memory->vmem_bytes;
     patch_branches(&lower);
     if (!describe(&lower, program)) return false;
     fill_program(&lower, program);

@@ -135,18 +135,29 @@ treg k_to_scalar(struct kernel *k, treg v) {
     return k_emit(k, (struct mop){.op = TPU_SPOP});
 }
 
+static void set_stride(struct kernel *k, struct mop *op, struct sx stride) {
+    if (sx_is_const(stride) && stride.c == (int16_t)stride.c) {
+        op->stride = stride.c;
+        op->stride_kind = stride.c == 1   ? MIR_STRIDE_1
+                          : stride.c == 0 ? MIR_STRIDE_0
+                                          : MIR_STRIDE_IMM;
+    } else {
+        op->stride_kind = MIR_STRIDE_REG;
+        op->stride_reg = sx_reg(k, stride);
+    }
+}
+
 treg k_load(struct kernel *k, struct sx row, enum mir_stride kind, struct sx stride, int tag) {
     struct mop op = {.op = TPU_VLD, .base = row.r, .offset = row.c, .tag = tag};
     op.stride_kind = kind;
-    if (kind == MIR_STRIDE_IMM && sx_is_const(stride) && stride.c == (int16_t)stride.c) {
-        op.stride = stride.c;
-        if (stride.c == 1) op.stride_kind = MIR_STRIDE_1;
-        if (stride.c == 0) op.stride_kind = MIR_STRIDE_0;
-    } else if (kind == MIR_STRIDE_IMM || kind == MIR_STRIDE_REG) {
-        op.stride_kind = MIR_STRIDE_REG;
-        op.stride_reg = sx_reg(k, stride);
-    }
+    if (kind == MIR_STRIDE_IMM || kind == MIR_STRIDE_REG) set_stride(k, &op, stride);
     return k_emit(k, op);
+}
+
+void k_store_stride(struct kernel *k, treg value, struct sx row, struct sx stride, int tag) {
+    struct mop op = {.op = TPU_VST, .d = value, .base = row.r, .offset = row.c, .tag = tag};
+    set_stride(k, &op, stride);
+    k_emit(k, op);
 }
 
 void k_store(struct kernel *k, treg value, struct sx row, treg mask, int tag) {

@@ -73,6 +73,8 @@ treg k_to_scalar(struct kernel *k, treg v); /* sublane 0, lane 0 */
 /* Rows base + offset + sublane * stride. mask 0: all. */
 treg k_load(struct kernel *k, struct sx row, enum mir_stride kind, struct sx stride, int tag);
 void k_store(struct kernel *k, treg value, struct sx row, treg mask, int tag);
+/* Sublane s at row + s * stride. */
+void k_store_stride(struct kernel *k, treg value, struct sx row, struct sx stride, int tag);
 int k_tag(struct kernel *k); /* a new one: memory that no other tag names */
 
 /* ---- control ---- */

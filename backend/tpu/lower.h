@@ -107,6 +107,7 @@ bool lower_map(struct lower *lower, const struct hlo_instr *instr);
 /* *taken: it was one of these kernels. */
 bool lower_stream(struct lower *lower, const struct hlo_instr *instr, bool *taken);
 bool lower_block(struct lower *lower, const struct hlo_instr *instr, bool *taken);
+bool lower_transpose(struct lower *lower, const struct hlo_instr *instr, bool *taken);
 bool lower_while(struct lower *lower, const struct hlo_instr *instr);
 bool lower_conditional(struct lower *lower, const struct hlo_instr *instr);
 bool lower_scatter(struct lower *lower, const struct hlo_instr *instr);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "backend/tpu/residency.h"
+#include "backend/tpu/tpu.h"
 #include "passes/buffer_packing.h"
 #include "passes/dataflow.h"
 #include "passes/util.h"
@@ -325,6 +326,43 @@ static void note_help(struct report *report) {
                   layouts_fit ? "fits" : "does not fit either");
     note_batch(report, false);
     if (differ && !layouts_fit) note_batch(report, true);
+}
+
+static void print_value(FILE *out, struct report *report, const struct buffer *buffer) {
+    const struct tpu_memory *memory = report->memory;
+    struct tpu_layout layout;
+    int64_t row = buffer->kind == BUFFER_ARENA ? memory->vmem[buffer->id] : -1;
+    if (buffer->kind == BUFFER_NONE || !tpu_layout_of(&layout, buffer_shape(report, buffer)))
+        return;
+    if (row >= 0)
+        fprintf(out, "vmem row %lld", (long long)row);
+    else
+        fprintf(out, "hbm offset %lld", (long long)memory->base[buffer->id]);
+    fprintf(out, " size %lld unpadded %lld live %d-%d %s %s %s (%s)\n", (long long)buffer->size,
+            (long long)tpu_layout_unpadded_bytes(&layout), buffer->start, buffer->end, role(buffer),
+            tpu_layout_text(report->arena, &layout), buffer->instr->name,
+            opcode_name(buffer->instr->opcode));
+}
+
+bool tpu_print_memory(FILE *out, struct hlo_module *module,
+                      const struct tpu_compile_options *options, struct diag *diag) {
+    struct report report = {.chip = &options->chip, .arena = arena_new()};
+    const struct tpu_memory *memory = report.memory =
+        tpu_memory_plan(report.arena, module, options->chip.vmem_bytes / TPU_ROW_BYTES, diag);
+    if (memory) {
+        fprintf(out,
+                "HBM bytes: %lld: parameters %lld, results %lld, constants %lld, temporary values "
+                "%lld\n",
+                (long long)memory->total, (long long)memory->inputs, (long long)memory->outputs,
+                (long long)memory->constants, (long long)memory->temporary);
+        fprintf(out, "VMEM bytes: values of %lld stay there, in %lld of %lld\n",
+                (long long)memory->vmem_bytes, (long long)memory->vmem_rows * TPU_ROW_BYTES,
+                (long long)options->chip.vmem_bytes);
+        for (int i = 0; i < memory->buffers->nbuffers; i++)
+            print_value(out, &report, &memory->buffers->buffers[i]);
+    }
+    arena_free(report.arena);
+    return memory != NULL;
 }
 
 bool tpu_memory_fits(const struct tpu_memory *memory, const struct tpu_chip *chip,
