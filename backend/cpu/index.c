@@ -120,6 +120,11 @@ LLVMValueRef gen_index_mul(struct cpu_gen *g, LLVMValueRef a, int64_t k) {
     return expression(g, (struct node){.op = NODE_MUL, .a = a, .k = k, .limit = times(p.limit, k)});
 }
 
+static bool is_zero(LLVMValueRef value) {
+    int64_t k;
+    return constant(value, &k) && k == 0;
+}
+
 /* a = multiple of k + rest, rest < k: in *multiple (divided by k) and *rest, where a shows it. */
 static bool split(struct cpu_gen *g, LLVMValueRef a, int64_t k, LLVMValueRef *quotient,
                   LLVMValueRef *rest) {
@@ -140,8 +145,17 @@ static bool split(struct cpu_gen *g, LLVMValueRef a, int64_t k, LLVMValueRef *qu
         return true;
     }
     if (p.op != NODE_ADD) return false;
-    LLVMValueRef q1, r1, q2, r2;
-    if (!split(g, p.a, k, &q1, &r1) || !split(g, p.b, k, &q2, &r2)) return false;
+    LLVMValueRef q1 = NULL, r1, q2 = NULL, r2;
+    bool first = split(g, p.a, k, &q1, &r1), second = split(g, p.b, k, &q2, &r2);
+    if (first && !second && is_zero(r1)) { /* (m k + b) / k = m + b / k */
+        q2 = gen_index_div(g, p.b, k);
+        r2 = gen_index_rem(g, p.b, k);
+    } else if (second && !first && is_zero(r2)) {
+        q1 = gen_index_div(g, p.a, k);
+        r1 = gen_index_rem(g, p.a, k);
+    } else if (!first || !second) {
+        return false;
+    }
     struct node m = node_of(g, r1), n = node_of(g, r2);
     int64_t most;
     if (__builtin_add_overflow(m.limit - 1, n.limit - 1, &most) || most >= k) return false;
