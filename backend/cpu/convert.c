@@ -293,27 +293,31 @@ static LLVMValueRef resize_int(struct cpu_builder *b, LLVMValueRef x, enum eleme
     return from == TYPE_PRED && element_type_info(to)->bits > 1 ? x : wrap_small(b, x, to);
 }
 
-/* Float or double to a saturated integer; NaN becomes 0. */
+/* The same by the machine's instruction for one number: there is none for vectors. */
+static LLVMValueRef float_to_int64(struct cpu_builder *b, LLVMValueRef x, bool is_signed) {
+    const char *name = is_signed ? "llvm.fptosi.sat" : "llvm.fptoui.sat";
+    LLVMTypeRef types[2] = {int_type(b, 64), LLVMTypeOf(x)};
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    return LLVMBuildCall2(b->builder, LLVMIntrinsicGetType(b->context, id, types, 2),
+                          LLVMGetIntrinsicDeclaration(b->module, id, types, 2), &x, 1, "");
+}
+
+/* Float or double to a saturated integer; NaN becomes 0. Bounds are kept before the conversion,
+ * which is of 32 bits, as vector units have it. */
 static LLVMValueRef float_to_int(struct cpu_builder *b, LLVMValueRef x, enum element_type to) {
     int bits = element_type_info(to)->bits;
     bool is_signed = element_type_is_signed(to);
-    const char *name = is_signed ? "llvm.fptosi.sat" : "llvm.fptoui.sat";
-    /* Vector units convert to 32 bits; narrower results are clamped from there. */
-    LLVMTypeRef types[2] = {int_type(b, bits > 32 ? 64 : 32), LLVMTypeOf(x)};
-    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
-    LLVMValueRef y =
-        LLVMBuildCall2(b->builder, LLVMIntrinsicGetType(b->context, id, types, 2),
-                       LLVMGetIntrinsicDeclaration(b->module, id, types, 2), &x, 1, "");
-    if (bits >= 32) return y;
-    LLVMValueRef high = ik(y, (uint64_t)number_int_max(to));
-    if (is_signed) {
-        LLVMValueRef low = ik(y, (uint64_t)number_int_min(to));
-        y = emit_intrinsic(b, "llvm.smax", 2, (LLVMValueRef[]){y, low});
-        y = emit_intrinsic(b, "llvm.smin", 2, (LLVMValueRef[]){y, high});
-    } else {
-        y = emit_intrinsic(b, "llvm.umin", 2, (LLVMValueRef[]){y, high});
-    }
-    return LLVMBuildTrunc(b->builder, y, cpu_value_type(b, to), "");
+    if (bits > 32) return float_to_int64(b, x, is_signed);
+    double low = is_signed ? -ldexp(1, bits - 1) : 0, limit = ldexp(1, is_signed ? bits - 1 : bits);
+    LLVMTypeRef word = int_type(b, 32);
+    LLVMValueRef bounded = select_of(b, f_cmpk(b, LLVMRealOLT, x, low), fk(x, low), x);
+    /* The largest integer need not be a number of x's type: what is not below the limit becomes
+     * that afterwards. */
+    LLVMValueRef safe = select_of(b, f_cmpk(b, LLVMRealOLT, bounded, limit), bounded, fk(x, 0));
+    LLVMValueRef y = is_signed || bits < 32 ? LLVMBuildFPToSI(b->builder, safe, word, "")
+                                            : LLVMBuildFPToUI(b->builder, safe, word, "");
+    y = select_of(b, f_cmpk(b, LLVMRealOGE, x, limit), ik(y, (uint64_t)number_int_max(to)), y);
+    return bits == 32 ? y : LLVMBuildTrunc(b->builder, y, cpu_value_type(b, to), "");
 }
 
 /* ---- all pairs ---- */

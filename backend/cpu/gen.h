@@ -149,11 +149,11 @@ void gen_frame_leave(struct cpu_gen *g, uint64_t outer);
 
 /* ---- operations that are loops themselves ---- */
 
-/* The computation of a reduce or reduce-window. Sums and products of narrow floats are kept in f32
- * and rounded once, at the end. */
+/* The computation of a reduce or reduce-window. Sums, products and extremes of narrow floats are kept
+ * in f32 and rounded once, at the end. */
 struct cpu_reducer {
     const struct hlo_computation *computation;
-    enum hlo_opcode op; /* OP_ADD or OP_MULTIPLY of floats, which may be reassociated; else 0 */
+    enum hlo_opcode op; /* sum, product, maximum or minimum of floats, in any order; else 0 */
     int n;
     enum element_type element[GEN_MOST_LEAVES], sum[GEN_MOST_LEAVES];
 };

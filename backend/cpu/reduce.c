@@ -10,7 +10,8 @@ void gen_reducer_init(const struct hlo_instr *instr, struct cpu_reducer *reducer
     *reducer = (struct cpu_reducer){.computation = instr->called[0], .n = instr->noperands / 2};
     enum hlo_opcode op = reducer_operation(reducer->computation);
     enum element_type type = instr->operands[0]->shape->type;
-    if (element_type_is_float(type) && (op == OP_ADD || op == OP_MULTIPLY)) reducer->op = op;
+    bool kept = op == OP_ADD || op == OP_MULTIPLY || op == OP_MAXIMUM || op == OP_MINIMUM;
+    if (element_type_is_float(type) && kept) reducer->op = op;
     for (int k = 0; k < reducer->n; k++) {
         reducer->element[k] = instr->operands[k]->shape->type;
         reducer->sum[k] = reducer->element[k];
@@ -45,8 +46,14 @@ void gen_reducer_step(struct cpu_gen *g, const struct cpu_reducer *r, const LLVM
     }
     widen(g, r, elements);
     LLVMBuilderRef b = g->b.builder;
-    out[0] = r->op == OP_ADD ? LLVMBuildFAdd(b, sums[0], elements[0], "")
-                             : LLVMBuildFMul(b, sums[0], elements[0], "");
+    switch (r->op) {
+    case OP_ADD: out[0] = LLVMBuildFAdd(b, sums[0], elements[0], ""); break;
+    case OP_MULTIPLY: out[0] = LLVMBuildFMul(b, sums[0], elements[0], ""); break;
+    default:
+        out[0] = emit_intrinsic(&g->b, r->op == OP_MAXIMUM ? "llvm.maximum" : "llvm.minimum", 2,
+                                (LLVMValueRef[]){sums[0], elements[0]});
+        return;
+    }
     if (LLVMIsAInstruction(out[0]))
         LLVMSetFastMathFlags(out[0], LLVMFastMathAllowContract | LLVMFastMathAllowReassoc);
 }
