@@ -1,5 +1,7 @@
 #include "backend/cpu/column_sums.h"
 
+#include <string.h>
+
 int64_t column_blocks(int64_t columns) {
     return (columns + COLUMN_BLOCK - 1) / COLUMN_BLOCK;
 }
@@ -47,13 +49,16 @@ void column_sums_start(struct cpu_gen *g, const struct column_sums *s, LLVMValue
     gen_loop_end(g, &loop);
 }
 
-void column_sums_add(struct cpu_gen *g, const struct column_sums *s, LLVMValueRef column,
-                     const LLVMValueRef *index, LLVMValueRef *values) {
+void column_sums_add(struct cpu_gen *g, const struct column_sums *s, LLVMValueRef column, int count,
+                     LLVMValueRef *const *index, LLVMValueRef *values) {
     LLVMValueRef elements[GEN_MOST_LEAVES], sums[GEN_MOST_LEAVES];
-    for (int k = 0; k < s->reducer.n; k++)
-        elements[k] = gen_element(g, s->instr->operands[k], index);
-    load(g, s, column, sums);
-    gen_reducer_step(g, &s->reducer, sums, elements, values);
+    load(g, s, column, values);
+    for (int i = 0; i < count; i++) {
+        memcpy(sums, values, (size_t)s->reducer.n * sizeof *sums);
+        for (int k = 0; k < s->reducer.n; k++)
+            elements[k] = gen_element(g, s->instr->operands[k], index[i]);
+        gen_reducer_step(g, &s->reducer, sums, elements, values);
+    }
     store(g, s, column, values);
 }
 

@@ -5,7 +5,7 @@
 
 #include "backend/cpu/gen.h"
 
-enum { COLUMN_BLOCK = 256 };
+enum { COLUMN_BLOCK = 512 };
 
 struct column_sums {
     const struct hlo_instr *instr; /* a reduce or reduce-window */
@@ -20,9 +20,10 @@ LLVMValueRef column_width(struct cpu_gen *g, int64_t columns, LLVMValueRef first
 void column_sums_init(struct cpu_gen *g, struct column_sums *s, const struct hlo_instr *instr);
 /* Sets columns [0, width) to the initial values. */
 void column_sums_start(struct cpu_gen *g, const struct column_sums *s, LLVMValueRef width);
-/* Adds the operands' elements at index to the column's sums; the new sums are in values. */
-void column_sums_add(struct cpu_gen *g, const struct column_sums *s, LLVMValueRef column,
-                     const LLVMValueRef *index, LLVMValueRef *values);
+/* Adds the operands' elements at each of `count` indices, in order, to the column's sums; the new
+ * sums are in values. */
+void column_sums_add(struct cpu_gen *g, const struct column_sums *s, LLVMValueRef column, int count,
+                     LLVMValueRef *const *index, LLVMValueRef *values);
 /* The column's results, as elements. */
 void column_sums_end(struct cpu_gen *g, const struct column_sums *s, LLVMValueRef column,
                      LLVMValueRef *values);

@@ -7,7 +7,10 @@
 
 #include <string.h>
 
-enum { FEW = 4 }; /* columns that each have variables of their own */
+enum {
+    FEW = 4,         /* columns that each have variables of their own */
+    ROWS_AT_ONCE = 8 /* of a block of columns */
+};
 
 /* ---- where the last dim stays ---- */
 
@@ -202,23 +205,58 @@ static void emit_rows(struct rows *r) {
 
 /* ---- columns ---- */
 
+/* Adds `count` rows of the block to the sums: those that follow index[] along dim `along`. */
+static void add_few_rows(struct rows *r, int n, struct column_sums *sums, const LLVMValueRef *index,
+                         int along, int count, LLVMValueRef first, LLVMValueRef width) {
+    struct cpu_gen *g = r->g;
+    const struct shape *from = r->plan->hero->operands[0]->shape;
+    LLVMValueRef values[GEN_MOST_LEAVES], *at[ROWS_AT_ONCE];
+    struct cpu_loop loop = gen_loop_begin(g, width);
+    int last = gen_inner_dim(from);
+    LLVMValueRef column = gen_index_add(g, first, loop.i);
+    gen_index_bound(g, column, from->dims[last]);
+    for (int i = 0; i < count; i++) {
+        at[i] = arena_array(g->arena, SHAPE_MAX_RANK, sizeof *at[i]);
+        memcpy(at[i], index, (size_t)from->rank * sizeof *index);
+        at[i][along] = gen_index_add(g, index[along], gen_i64(g, i));
+        at[i][last] = column;
+    }
+    for (int i = 0; i < n; i++)
+        column_sums_add(g, &sums[i], loop.i, count, at, values);
+    gen_loop_end(g, &loop);
+}
+
+/* Rows taken at once, so that the sums are loaded and stored less often: fewer where more is fused
+ * to them. */
+static int rows_at_once(const struct rows *r) {
+    enum { SHORT = 12, LONG = 24 };
+    int instrs = 0;
+    for (int i = 0; i < r->plan->nsteps; i++)
+        instrs += r->plan->steps[i].cost > 6 ? 8 : 1;
+    return instrs <= SHORT ? ROWS_AT_ONCE : instrs <= LONG ? ROWS_AT_ONCE / 2 : 1;
+}
+
 /* Adds row after row of the block to the sums. index[] has the kept dims but the last. */
 static void add_rows(struct rows *r, int n, struct column_sums *sums, LLVMValueRef *index,
                      LLVMValueRef first, LLVMValueRef width) {
     struct cpu_gen *g = r->g;
     const struct shape *from = r->plan->hero->operands[0]->shape;
     struct cpu_loop loops[SHAPE_MAX_RANK];
-    LLVMValueRef values[GEN_MOST_LEAVES];
-    int nloops = 0, last = gen_inner_dim(from);
+    int nloops = 0, along = 0, step = rows_at_once(r);
     for (int d = 0; d < from->rank; d++)
+        if (is_reduced(r->plan->hero, d)) along = d;
+    for (int d = 0; d < along; d++)
         if (is_reduced(r->plan->hero, d))
             gen_nest_begin(g, 1, &from->dims[d], &loops[nloops++], &index[d]);
-    struct cpu_loop loop = gen_loop_begin(g, width);
-    index[last] = gen_index_add(g, first, loop.i);
-    gen_index_bound(g, index[last], from->dims[last]);
-    for (int i = 0; i < n; i++)
-        column_sums_add(g, &sums[i], loop.i, index, values);
-    gen_loop_end(g, &loop);
+    int64_t rows = from->dims[along], whole = rows / step * step;
+    if (whole > 0) {
+        struct cpu_loop loop = gen_loop_begin(g, gen_i64(g, whole / step));
+        index[along] = gen_index_mul(g, loop.i, step);
+        add_few_rows(r, n, sums, index, along, step, first, width);
+        gen_loop_end(g, &loop);
+    }
+    index[along] = gen_i64(g, whole);
+    if (rows > whole) add_few_rows(r, n, sums, index, along, (int)(rows - whole), first, width);
     gen_nest_end(g, nloops, loops);
 }
 

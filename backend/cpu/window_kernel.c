@@ -120,7 +120,7 @@ static void emit_scan(struct windows *w) {
     w->index[w->form.scan] = at;
     struct cpu_loop columns = gen_loop_begin(g, w->width);
     set_column(w, columns.i);
-    column_sums_add(g, &w->sums, columns.i, w->index, values);
+    column_sums_add(g, &w->sums, columns.i, 1, (LLVMValueRef *[]){w->index}, values);
     gen_reducer_end(g, &w->sums.reducer, values);
     store_results(w, values);
     gen_loop_end(g, &columns);
@@ -149,7 +149,7 @@ static void emit_windows(struct windows *w) {
     struct cpu_loop columns = gen_loop_begin(g, w->width);
     set_column(w, columns.i);
     inner[w->form.last] = w->index[w->form.last];
-    column_sums_add(g, &w->sums, columns.i, inner, values);
+    column_sums_add(g, &w->sums, columns.i, 1, (LLVMValueRef *[]){inner}, values);
     gen_loop_end(g, &columns);
     gen_guard_end(g, after);
     gen_nest_end(g, from->rank, loops);
