@@ -201,6 +201,46 @@ static void gather_rows(struct fetcher *f, const struct tarray *array, struct ix
     until_end(k, head, k_binary_i(k, TPU_SNE, current, NEVER_ROW), false);
 }
 
+/* Rows of which all can be looked at one after the other, at a few cycles each; the least of them
+ * is `first` more than the index's scalar, and they are `*count`. Looking for those that occur
+ * takes far longer for each, so it is for few out of many only, or for what is in HBM. */
+static bool rows_are_near(const struct tarray *array, struct ix row, int32_t *first,
+                          int64_t *count) {
+    enum { FEW = 48 };
+    int64_t last = array->layout.memory_rows - 1, low = row.low, high = row.high;
+    if (row.s.r == 0) {
+        low = low > 0 ? low : 0;
+        high = high < last ? high : last;
+    }
+    *first = (int32_t)(low - row.s.low);
+    *count = high - low - (row.s.high - row.s.low) + 1;
+    if (!array->in_vmem || *count < 1) return false;
+    return *count <= (ix_is_affine(row) ? TPU_REG_WORDS : FEW);
+}
+
+static void gather_near_rows(struct fetcher *f, const struct tarray *array, struct ix row,
+                             struct ix lane, int32_t first, int64_t count, treg *raw) {
+    struct kernel *k = f->k;
+    int32_t plane = (int32_t)array->layout.memory_rows;
+    struct ix beyond = row; /* the scalar */
+    beyond.s = sx_const(0);
+    struct sx start = sx_addi(row.s, first);
+    treg number = ix_reg(k, beyond), lanes = ix_reg(k, lane);
+    bool moves =
+        !ix_is_affine(lane) || lane.rows || lane.lanes != 1 || !sx_divides(lane.s, TPU_LANES);
+    struct loop loop;
+    for (int p = 0; p < array->layout.planes; p++)
+        raw[p] = k_const(k, 0);
+    struct sx i = loop_begin(k, &loop, count);
+    struct sx at = sx_clamp(k, sx_add(k, start, i), 0, plane - 1);
+    treg here = k_binary_s(k, TPU_VEQ, number, sx_reg(k, sx_addi(i, first)));
+    for (int p = 0; p < array->layout.planes; p++) {
+        treg v = load_rows(f, array, p, at, 0);
+        k_move(k, raw[p], here, moves ? k_xlu(k, TPU_XPERM, v, lanes) : v);
+    }
+    loop_end(k, &loop, 0);
+}
+
 /* ---- fetch ---- */
 
 static bool only_rows(struct ix row) {
@@ -285,8 +325,12 @@ static void fetch_raw(struct fetcher *f, const struct tarray *array, const struc
             raw[p] = pick_lanes(k, load_rows(f, array, p, row.s, row.rows), lane);
         return;
     }
+    int32_t first;
+    int64_t count;
     if (is_turned(f, array, place, row, lane, lane_tile))
         fetch_turned(f, array, place, row, lane, lane_tile, raw);
+    else if (rows_are_near(array, row, &first, &count))
+        gather_near_rows(f, array, row, lane, first, count, raw);
     else
         gather_rows(f, array, row, lane, active, raw);
 }
