@@ -12,6 +12,9 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 JOBS = os.environ.get("JOBS", "2")
+# Programs with a bit of everything, for checks of each pass.
+SAMPLE = ["testdata/corpus/" + case for case in
+          ("seed/mixed_precision_loss_scale", "op/cond", "op/scan_grad", "op/sort", "hlo/batch_norm_grad")]
 totals = {"passed": 0, "failed": 0, "skipped": 0}
 
 
@@ -68,7 +71,8 @@ def golden_tests(build):
     add("golden", passed, failed)
 
 
-def cases(build, target, program, paths, options=()):
+def count_cases(build, target, program, paths, options=()):
+    """Passed, failed, skipped; what failed is printed."""
     status, text = run([os.path.join(build, "hlocc"), "test", "--target=" + target, "-j", JOBS,
                         "--program=" + program, "--timeout=300", *options] + paths, 3600)
     closing = re.search(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", text, re.M)
@@ -82,15 +86,30 @@ def cases(build, target, program, paths, options=()):
     add(" ".join(["cases", target, *options, program]), passed, failed, skipped)
 
 
-def passes_in_turn(build, paths):
-    """Each pass left out of the CPU pipeline, each alone, and the pipeline twice, by the evaluator."""
-    hlocc = os.path.join(build, "hlocc")
-    _, text = run([hlocc, "passes"], 60)
-    names = [line.split()[0] for line in text.splitlines() if line.strip()]
-    options = [["--passes=cpu", "--disable-pass=" + name] for name in names]
-    options += [["--passes=" + name] for name in names] + [["--passes=cpu,cpu"]]
-    for option in options:
-        cases(build, "interp", "module.hlo", paths, option + ["--verify"])
+def pass_names(build):
+    _, text = run([os.path.join(build, "hlocc"), "passes"], 60)
+    return [line.split()[0] for line in text.splitlines() if line.strip()]
+
+
+def passes_in_turn(build, target, paths, options=()):
+    """Each pass left out of the CPU pipeline, each alone, and the pipeline twice."""
+    names = pass_names(build)
+    choices = [["--passes=cpu", "--disable-pass=" + name] for name in names]
+    choices += [["--passes=" + name] for name in names] + [["--passes=cpu,cpu"]]
+    counts = [count_cases(build, target, "module.hlo", paths, choice + ["--verify", *options])
+              for choice in choices]
+    add(f"cases {target}, passes left out and alone in turn", *map(sum, zip(*counts)))
+
+
+def pipeline_again(build, paths):
+    """The pipeline a second time does not make programs larger."""
+    status, text = run([sys.executable, "testdata/tools/passes.py", "again",
+                        os.path.join(build, "hlocc")] + paths, 3600)
+    passed, failed = number(r"^(\d+) passed, \d+ failed$", text), number(r"passed, (\d+) failed$", text)
+    if status != 0:
+        failed = failed or 1
+        print(text)
+    add("the pipeline twice", passed, failed)
 
 
 def optimized_paths():
@@ -159,7 +178,11 @@ def main():
         tpu_round_trips(build)
         cases(build, "interp", "optimized.hlo", optimized_paths())
         cases(build, "cpu", "optimized.hlo", optimized_paths())
-        passes_in_turn(build, everything)
+        passes_in_turn(build, "interp", everything)
+        passes_in_turn(build, "cpu", everything, ["-O1"])
+        pipeline_again(build, everything + ["testdata/bench"])
+    else:
+        passes_in_turn(build, "cpu", SAMPLE, ["-O1"])
     print("{passed} passed, {failed} failed".format(**totals)
           + (", {} skipped".format(totals["skipped"]) if totals["skipped"] else ""))
     return 1 if totals["failed"] or not totals["passed"] else 0
