@@ -72,7 +72,7 @@ def golden_tests(build):
 
 
 def count_cases(build, target, program, paths, options=()):
-    """Passed, failed, skipped; what failed is printed."""
+    """Passed, failed, skipped, and the command's words on them; what failed is printed."""
     status, text = run([os.path.join(build, "hlocc"), "test", "--target=" + target, "-j", JOBS,
                         "--program=" + program, "--timeout=300", *options] + paths, 3600)
     closing = re.search(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", text, re.M)
@@ -80,8 +80,14 @@ def count_cases(build, target, program, paths, options=()):
     if status != 0 and failed == 0:
         failed = 1
     if failed:
+        print(" ".join(["cases", target, *options, program]))
         print(text)
-    elif skipped:
+    return passed, failed, skipped, text
+
+
+def cases(build, target, program, paths, options=()):
+    passed, failed, skipped, text = count_cases(build, target, program, paths, options)
+    if skipped and not failed:
         print("\n".join(re.findall(r"^skipped .*(?:\n  .*)*", text, re.M)))
     add(" ".join(["cases", target, *options, program]), passed, failed, skipped)
 
@@ -96,7 +102,7 @@ def passes_in_turn(build, target, paths, options=()):
     names = pass_names(build)
     choices = [["--passes=cpu", "--disable-pass=" + name] for name in names]
     choices += [["--passes=" + name] for name in names] + [["--passes=cpu,cpu"]]
-    counts = [count_cases(build, target, "module.hlo", paths, choice + ["--verify", *options])
+    counts = [count_cases(build, target, "module.hlo", paths, choice + ["--verify", *options])[:3]
               for choice in choices]
     add(f"cases {target}, passes left out and alone in turn", *map(sum, zip(*counts)))
 
