@@ -5,6 +5,7 @@ static const char usage[] =
     "Parses and verifies each file (- is standard input); errors go to standard error.\n"
     "  --target=tpu  also says what cannot run there, and whether it fits\n"
     "  --chip=v2|v3|v4|v5e|FILE.json\n"
+    "  --passes=A,B,C  --disable-pass=A  -O0..-O3    what runs before, for a target\n"
     "  --quiet       print nothing for files that are fine\n";
 
 static bool check_one(const char *path, const struct common_options *common, bool quiet) {
@@ -25,13 +26,16 @@ static bool check_one(const char *path, const struct common_options *common, boo
 }
 
 int cmd_check(int argc, char **argv) {
-    static const struct option options[] = {
-        {"quiet", no_argument, NULL, 'q'}, COMMON_TARGET_OPTIONS, COMMON_HELP_OPTION, {0}};
+    static const struct option options[] = {{"quiet", no_argument, NULL, 'q'},
+                                            COMMON_TARGET_OPTIONS,
+                                            COMMON_PASS_OPTIONS,
+                                            COMMON_HELP_OPTION,
+                                            {0}};
     struct common_options common;
     common_init(&common);
     bool quiet = false;
     int code;
-    while ((code = getopt_long(argc, argv, "q", options, NULL)) >= 0) {
+    while ((code = getopt_long(argc, argv, "qO:", options, NULL)) >= 0) {
         if (code == 'q') {
             quiet = true;
             continue;

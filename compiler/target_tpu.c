@@ -18,12 +18,6 @@ static bool tpu_options_of(struct tpu_compile_options *tpu, const struct target_
     return false;
 }
 
-bool tpu_target_check(struct hlo_module *module, const struct target_options *options,
-                      struct diag *diag) {
-    struct tpu_compile_options tpu;
-    return tpu_options_of(&tpu, options, diag) && tpu_check(module, &tpu, diag);
-}
-
 bool tpu_target_report(struct hlo_module *module, const struct target_options *options, FILE *out,
                        struct diag *diag) {
     struct tpu_compile_options tpu;
@@ -46,6 +40,16 @@ static bool compile(struct arena *arena, struct hlo_module *module,
     if (!tpu_options_of(&tpu, options, diag)) return false;
     tpu.values_bytes = values_bytes;
     return tpu_check(module, &tpu, diag) && tpu_compile(arena, module, &tpu, program, diag);
+}
+
+/* What kernels need for themselves shows only when they are made. */
+bool tpu_target_check(struct hlo_module *module, const struct target_options *options,
+                      struct diag *diag) {
+    struct arena *arena = arena_new();
+    struct tpu_program program;
+    bool ok = compile(arena, module, options, &program, NULL, diag);
+    arena_free(arena);
+    return ok;
 }
 
 struct tpu_session *tpu_session_new(struct hlo_module *module, const struct target_options *options,

@@ -3,7 +3,26 @@
 #include "backend/tpu/layout.h"
 #include "backend/tpu/memory.h"
 #include "backend/tpu/tpu.h"
+#include "passes/pass.h"
 #include "passes/util.h"
+
+/* What must hold for the rest of the backend, whatever passes ran before. */
+static bool legalise(struct hlo_module *module, struct diag *diag) {
+    static const enum pass_id passes[] = {PASS_single_device,
+                                          PASS_scan_expander,
+                                          PASS_dot_expander,
+                                          PASS_topk_expander,
+                                          PASS_batch_norm_expander,
+                                          PASS_layout_normalizer,
+                                          PASS_call_inliner,
+                                          PASS_reshape_materializer,
+                                          PASS_flatten_call_graph,
+                                          PASS_copy_insertion,
+                                          PASS_dce};
+    struct pass_context context;
+    pass_context_init(&context, diag);
+    return pass_pipeline_run(&context, module, passes, (int)(sizeof passes / sizeof *passes));
+}
 
 static const char *unsupported_type(const struct shape *shape) {
     struct arena *arena = arena_new();
@@ -73,6 +92,9 @@ static bool opcode_has_lowering(enum hlo_opcode opcode) {
 }
 
 static const char *unsupported_operation(const struct hlo_instr *instr) {
+    if (instr->opcode == OP_BITCAST && shape_is_array(instr->shape) &&
+        element_type_size(instr->shape->type) != element_type_size(instr->operands[0]->shape->type))
+        return "bitcasts between elements of different sizes are not supported on TPU";
     bool elementwise = opcode_info(instr->opcode)->flags & OP_FLAG_ELEMENTWISE;
     if (elementwise ? element_has_code(instr) : opcode_has_lowering(instr->opcode)) return NULL;
     return elementwise ? "this operation is not supported on TPU for these types"
@@ -129,6 +151,7 @@ bool tpu_check(struct hlo_module *module, const struct tpu_compile_options *opti
                    options->chip.name, LEAST_VMEM, (long long)options->chip.vmem_bytes);
         return false;
     }
+    if (!legalise(module, diag)) return false;
     /* What the passes have added has no place in the text, and repeats what is said of others. */
     report_unsupported(module, true, diag);
     if (diag->errors == errors) report_unsupported(module, false, diag);

@@ -300,12 +300,23 @@ static struct tval bitcast_convert(struct values *g, const struct hlo_instr *ins
     return element_value(g->k, instr, &value);
 }
 
+/* The same bytes in row-major order: a reshape, and another reading of each element. */
+static struct tval bitcast(struct values *g, const struct hlo_instr *instr, const struct ix *index,
+                           treg active) {
+    struct tval value = reshape(g, instr, index, active);
+    struct hlo_instr convert = *instr;
+    convert.opcode = OP_BITCAST_CONVERT;
+    if (instr->shape->type == instr->operands[0]->shape->type) return value;
+    return element_value(g->k, &convert, &value);
+}
+
 struct tval value_moved(struct values *g, const struct hlo_instr *instr, const struct ix *index,
                         treg active) {
     switch (instr->opcode) {
     case OP_BROADCAST: return broadcast(g, instr, index, active);
     case OP_TRANSPOSE: return transpose(g, instr, index, active);
     case OP_RESHAPE: return reshape(g, instr, index, active);
+    case OP_BITCAST: return bitcast(g, instr, index, active);
     case OP_REVERSE: return reverse(g, instr, index, active);
     case OP_SLICE: return slice(g, instr, index, active);
     case OP_PAD: return pad(g, instr, index, active);

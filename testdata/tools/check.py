@@ -142,14 +142,45 @@ def random_programs(build, count, seed, name="random programs", options=""):
     add(name, passed, failed)
 
 
-def tpu_round_trips(build):
-    status, text = run([sys.executable, "testdata/tools/tpu_round_trip.py",
-                        os.path.join(build, "hlocc")], 3600)
+def tpu_script(build, name, script, *arguments):
+    """A script of testdata/tools that closes with "N passed, N failed"."""
+    status, text = run([sys.executable, "testdata/tools/" + script, os.path.join(build, "hlocc"),
+                        *arguments], 3600)
     passed, failed = number(r"(\d+) passed", text), number(r"(\d+) failed", text)
     if status != 0:
         failed = failed or 1
         print(text)
-    add("TPU programs as text and back", passed, failed)
+    add(name, passed, failed)
+
+
+CHIPS = ("v2", "v3", "v4", "v5e", "testdata/golden/inputs/chip.json")
+
+
+def tpu_tests(build, long):
+    """Every case, with exact products against the records and with rounded ones against the
+    evaluator; the long run does so on all chips, the short one on each a part."""
+    runs = [("v2", "highest"), ("v3", "default"), ("v5e", "high")]
+    if long:
+        runs = [(chip, precision) for chip in CHIPS
+                for precision in ("highest", "high", "default")]
+    for chip, precision in runs:
+        cases(build, "tpu", "module.hlo", tpu_paths(long),
+              ["--chip=" + chip, "--matmul-precision=" + precision])
+    seeds = [path for path in tpu_paths(False) if "/seed/" in path]
+    for chip in ("v4", CHIPS[-1]):
+        cases(build, "tpu", "module.hlo", seeds, ["--chip=" + chip])
+    cases(build, "tpu", "module.hlo", tpu_paths(long), ["-O0", "--matmul-precision=highest"])
+    programs = glob.glob(os.path.join(ROOT, "testdata/corpus/*/*/*.hlo"))
+    for level in ("-O0", "-O2") if long else ("-O2",):
+        tpu_script(build, "TPU check and compile agree, " + level, "tpu_verdicts.py", level,
+                   *(programs if long else [p for p in programs if p.endswith("module.hlo")]))
+    if long:
+        cases(build, "tpu", "optimized.hlo",
+              [p for p in optimized_paths() if p.split("/")[-2] in ("seed", "op", "model", "tf")],
+              ["--matmul-precision=highest"])
+        for chip in CHIPS:
+            tpu_script(build, "TPU programs as text and back, " + chip, "tpu_round_trip.py",
+                       "--chip=" + chip)
 
 
 def tpu_paths(long):
@@ -174,14 +205,11 @@ def main():
                                                      "spmd")]
     cases(build, "interp", "module.hlo", everything)
     cases(build, "cpu", "module.hlo", everything)
-    for chip in ("v2", "v3") if long else ("v2",):
-        cases(build, "tpu", "module.hlo", tpu_paths(long),
-              ["--chip=" + chip, "--matmul-precision=highest"])
+    tpu_tests(build, long)
     random_programs(build, 10000 if long else 250, 1)
     random_programs(build, 3000 if long else 150, 1, "random TPU programs",
                     "--target=tpu --matmul-precision=highest")
     if long:
-        tpu_round_trips(build)
         cases(build, "interp", "optimized.hlo", optimized_paths())
         cases(build, "cpu", "optimized.hlo", optimized_paths())
         passes_in_turn(build, "interp", everything)

@@ -2,7 +2,7 @@
 """Compiles the cases of testdata/corpus/tpu.txt for the TPU, and checks that assemble(disassemble(p))
 = p to the byte. Closes with "N passed, N failed".
 
-    tpu_round_trip.py HLOCC [MODULE.hlo ...]
+    tpu_round_trip.py HLOCC [--chip=... ...] [MODULE.hlo ...]
 """
 import os
 import subprocess
@@ -30,11 +30,13 @@ def content(path):
 
 def main():
     hlocc = os.path.abspath(sys.argv[1])
+    options = [word for word in sys.argv[2:] if word.startswith("-")]
+    cases = [word for word in sys.argv[2:] if not word.startswith("-")]
     passed = failed = 0
     with tempfile.TemporaryDirectory() as folder:
         one, text, two = (os.path.join(folder, name) for name in ("one.tpu", "one.s", "two.tpu"))
-        for case in sys.argv[2:] or listed():
-            same = (run([hlocc, "compile", "--target=tpu", case, "-o", one])
+        for case in cases or listed():
+            same = (run([hlocc, "compile", "--target=tpu", *options, case, "-o", one])
                     and run([hlocc, "disasm", one, "-o", text])
                     and run([hlocc, "asm", text, "-o", two])
                     and content(one) == content(two))
