@@ -95,11 +95,18 @@ static int asked_precision(const struct hlo_instr *instr) {
     return most;
 }
 
+/* Narrower floats but f16 are one bf16 part. */
+static bool has_parts(enum element_type type) {
+    return type == TYPE_F32 || (element_type_is_float(type) && element_type_size(type) <= 2);
+}
+
 enum product_parts product_parts(const struct eval *e, const struct hlo_instr *instr,
                                  struct literal **ops) {
     int option = e->options->matmul_precision, asked = asked_precision(instr);
+    enum element_type a = ops[0]->shape->type, b = ops[1]->shape->type;
 
-    if (ops[0]->shape->type != TYPE_F32 || ops[1]->shape->type != TYPE_F32) return PRODUCT_EXACT;
+    if (a != TYPE_F32 && b != TYPE_F32) return PRODUCT_EXACT;
+    if (!has_parts(a) || !has_parts(b) || a == TYPE_F16 || b == TYPE_F16) return PRODUCT_EXACT;
     switch (instr_int(instr, ATTR_ALGORITHM, ENUM_DOT_ALGORITHM_UNSET)) {
     case ENUM_DOT_ALGORITHM_BF16_BF16_BF16:
     case ENUM_DOT_ALGORITHM_BF16_BF16_F32: return PRODUCT_BF16;

@@ -129,7 +129,8 @@ void job_open(struct job *job, struct lower *lower, const struct hlo_instr *inst
     /* Values that live in VMEM come first, with a guard before and after all of them. */
     job->row = tpu_memory_top(lower->memory, instr);
     if (job->row) job->row += VMEM_GUARD;
-    job->g = (struct values){.k = job->k, .arena = job->arena};
+    job->g = (struct values){
+        .k = job->k, .arena = job->arena, .matmul_precision = lower->options->matmul_precision};
     job->g.f = (struct fetcher){.k = job->k,
                                 .guard_rows = VMEM_GUARD - TPU_SUBLANES,
                                 .dma_word = SMEM_ROW,

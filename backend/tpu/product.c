@@ -152,28 +152,6 @@ static void choose_minor(struct product *p) {
     finish_axis(&p->axis[AXIS_K], true);
 }
 
-/* How many bf16 parts of a float number count. */
-static int parts_of(const struct product *p, const struct tpu_compile_options *options) {
-    int precision = options->matmul_precision ? options->matmul_precision : ENUM_PRECISION_DEFAULT;
-    const struct hlo_attr *attr = instr_attr(p->instr, ATTR_OPERAND_PRECISION);
-    bool exact = true;
-    for (int i = 0; i < 2; i++) {
-        enum element_type type = p->instr->operands[i]->shape->type;
-        exact &= type != TYPE_F32 && type != TYPE_F16;
-    }
-    if (exact) return 1;
-    for (int i = 0; attr && i < attr->ints->count; i++) {
-        int64_t word = attr->ints->v[i];
-        if (word == ENUM_PRECISION_HIGHEST ||
-            (word == ENUM_PRECISION_HIGH && precision == ENUM_PRECISION_DEFAULT))
-            precision = (int)word;
-    }
-    /* f16 has 11 significant bits: more than one part holds, whatever the precision asked for. */
-    for (int i = 0; i < 2; i++)
-        if (p->instr->operands[i]->shape->type == TYPE_F16) precision = ENUM_PRECISION_HIGHEST;
-    return precision == ENUM_PRECISION_HIGHEST ? 3 : precision == ENUM_PRECISION_HIGH ? 2 : 1;
-}
-
 static bool is_integer(const struct shape *shape) {
     return element_type_is_integral(shape->type) && element_type_size(shape->type) <= 4;
 }
@@ -190,7 +168,7 @@ static bool find_types(struct product *p, const struct tpu_compile_options *opti
         p->parts = bytes_a > bytes_b ? bytes_a : bytes_b;
         return true;
     }
-    p->parts = parts_of(p, options);
+    p->parts = value_product_parts(p->instr, options->matmul_precision);
     return element_type_is_float(a->type) && element_type_is_float(b->type) &&
            element_type_is_float(result->type);
 }

@@ -42,7 +42,8 @@ struct values {
     int depth;
     const struct hlo_instr *calls[MOST_CALLS]; /* fusions whose insides are being computed */
     int ncalls;
-    const char *why; /* the first thing that there is no code for */
+    const char *why;      /* the first thing that there is no code for */
+    int matmul_precision; /* ENUM_PRECISION_*; 0: default */
 };
 
 void value_bind_array(struct values *g, const struct hlo_instr *instr, int leaf,
@@ -78,6 +79,8 @@ void value_reduce(struct values *g, const struct hlo_instr *instr, const struct 
                   treg active, struct tval *values);
 void value_reduce_window(struct values *g, const struct hlo_instr *instr, const struct ix *index,
                          treg active, struct tval *values);
+/* How many bf16 parts of f32 operands of a dot or convolution count: 1 to 3. */
+int value_product_parts(const struct hlo_instr *instr, int matmul_precision);
 struct tval value_dot(struct values *g, const struct hlo_instr *instr, const struct ix *index,
                       treg active);
 struct tval value_convolution(struct values *g, const struct hlo_instr *instr,

@@ -99,6 +99,47 @@ void value_reduce_window(struct values *g, const struct hlo_instr *instr, const 
 
 /* ---- products ---- */
 
+int value_product_parts(const struct hlo_instr *instr, int matmul_precision) {
+    int precision = matmul_precision ? matmul_precision : ENUM_PRECISION_DEFAULT;
+    struct int_list asked = instr_ints(instr, ATTR_OPERAND_PRECISION);
+    bool exact = true;
+    for (int i = 0; i < 2; i++) {
+        enum element_type type = instr->operands[i]->shape->type;
+        /* f16 has 11 significant bits: more than one part holds, whatever is asked for. */
+        if (type == TYPE_F16) return 3;
+        exact &= type != TYPE_F32;
+    }
+    if (exact) return 1;
+    switch (instr_int(instr, ATTR_ALGORITHM, ENUM_DOT_ALGORITHM_UNSET)) {
+    case ENUM_DOT_ALGORITHM_BF16_BF16_BF16:
+    case ENUM_DOT_ALGORITHM_BF16_BF16_F32: return 1;
+    case ENUM_DOT_ALGORITHM_BF16_BF16_F32_X3: return 2;
+    default: break;
+    }
+    for (int i = 0; i < asked.count; i++) {
+        int64_t word = asked.v[i];
+        if (word == ENUM_PRECISION_HIGHEST ||
+            (word == ENUM_PRECISION_HIGH && precision == ENUM_PRECISION_DEFAULT))
+            precision = (int)word;
+    }
+    return precision == ENUM_PRECISION_HIGHEST ? 3 : precision == ENUM_PRECISION_HIGH ? 2 : 1;
+}
+
+/* a * b as the matrix units have it: of `parts` bf16 parts of either operand, three being all. */
+static treg product_of_parts(struct kernel *k, int parts, treg a, treg b) {
+    if (parts == 3) return k_binary(k, TPU_VMULF, a, b);
+    treg high_a = k_unary(k, TPU_VRBF, a), high_b = k_unary(k, TPU_VRBF, b);
+    treg product = k_binary(k, TPU_VMULF, high_a, high_b);
+    if (parts == 1) return product;
+    treg low_a = k_unary(k, TPU_VRBF, k_binary(k, TPU_VSUBF, a, high_a));
+    treg low_b = k_unary(k, TPU_VRBF, k_binary(k, TPU_VSUBF, b, high_b));
+    treg cross = k_binary(k, TPU_VADDF, k_binary(k, TPU_VMULF, high_a, low_b),
+                          k_binary(k, TPU_VMULF, low_a, high_b));
+    /* What is not finite has no parts: infinity less infinity is NaN. */
+    treg finite = k_binary(k, TPU_VEQF, cross, cross);
+    return k_binary(k, TPU_VADDF, product, k_select(k, finite, cross, k_const(k, 0)));
+}
+
 /* sum += a * b, in the element type that sums have: f32 for narrow floats, the result's else. */
 static void multiply_add(struct values *g, const struct hlo_instr *instr, struct tval sum,
                          const struct tval *operands, treg inside) {
@@ -109,7 +150,8 @@ static void multiply_add(struct values *g, const struct hlo_instr *instr, struct
     for (int i = 0; i < 2; i++)
         v[i] = element_convert(k, operands[i], instr->operands[i]->shape->type, type);
     if (type == TYPE_F32) {
-        product = (struct tval){{f_bin(k, OP_MULTIPLY, v[0].v[0], v[1].v[0]), 0}};
+        int parts = value_product_parts(instr, g->matmul_precision);
+        product = (struct tval){{product_of_parts(k, parts, v[0].v[0], v[1].v[0]), 0}};
         next = (struct tval){{f_bin(k, OP_ADD, sum.v[0], product.v[0]), 0}};
     } else {
         /* Operations of the result's type, made of instructions that are not in the program. */
