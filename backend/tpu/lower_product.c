@@ -60,7 +60,11 @@ static bool choose_blocks(struct multiplier *x) {
     x->k_rows = x->k_tiles * TPU_LANES;
     x->chunk = groups < MOST_CHUNK ? groups : MOST_CHUNK;
     if (x->chunk > fifo / 2) x->chunk = fifo / 2;
-    if (p->a_turned) x->chunk = MOST_CHUNK < fifo / 2 ? MOST_CHUNK : fifo / 2;
+    if (p->a_turned) { /* chunks divide lane tiles */
+        x->chunk = MOST_CHUNK;
+        while (x->chunk > fifo / 2)
+            x->chunk /= 2;
+    }
     x->chunks = ceil_div(groups, x->chunk);
     x->n_tiles = all_n;
     x->m_rows = block_rows(x);
@@ -78,6 +82,7 @@ static bool choose_blocks(struct multiplier *x) {
         x->m_rows = block_rows(x);
         x->k_rows = x->k_tiles * TPU_LANES;
     }
+    x->chunks = ceil_div(x->m_rows, x->chunk * TPU_SUBLANES);
     x->k_blocks = ceil_div(all_k, x->k_tiles);
     x->blocks = ceil_div(all_n, x->n_tiles);
     x->m_blocks = ceil_div(groups * TPU_SUBLANES, x->m_rows);
