@@ -16,21 +16,20 @@ LLVMValueRef column_width(struct cpu_gen *g, int64_t columns, LLVMValueRef first
 
 static LLVMValueRef sum_at(struct cpu_gen *g, const struct column_sums *s, int k,
                            LLVMValueRef column) {
-    return LLVMBuildInBoundsGEP2(g->b.builder, cpu_value_type(&g->b, s->reducer.sum[k]),
+    return LLVMBuildInBoundsGEP2(g->b.builder, cpu_memory_type(&g->b, s->reducer.sum[k]),
                                  s->arrays[k], &column, 1, "");
 }
 
 static void load(struct cpu_gen *g, const struct column_sums *s, LLVMValueRef column,
                  LLVMValueRef *values) {
     for (int k = 0; k < s->reducer.n; k++)
-        values[k] = LLVMBuildLoad2(g->b.builder, cpu_value_type(&g->b, s->reducer.sum[k]),
-                                   sum_at(g, s, k, column), "");
+        values[k] = cpu_load(&g->b, s->reducer.sum[k], sum_at(g, s, k, column), NULL);
 }
 
 static void store(struct cpu_gen *g, const struct column_sums *s, LLVMValueRef column,
                   const LLVMValueRef *values) {
     for (int k = 0; k < s->reducer.n; k++)
-        LLVMBuildStore(g->b.builder, values[k], sum_at(g, s, k, column));
+        cpu_store(&g->b, s->reducer.sum[k], values[k], sum_at(g, s, k, column));
 }
 
 void column_sums_init(struct cpu_gen *g, struct column_sums *s, const struct hlo_instr *instr) {
@@ -38,7 +37,7 @@ void column_sums_init(struct cpu_gen *g, struct column_sums *s, const struct hlo
     gen_reducer_init(instr, &s->reducer);
     s->arrays = arena_array(g->arena, (size_t)s->reducer.n, sizeof *s->arrays);
     for (int k = 0; k < s->reducer.n; k++)
-        s->arrays[k] = gen_alloca(g, cpu_value_type(&g->b, s->reducer.sum[k]), COLUMN_BLOCK);
+        s->arrays[k] = gen_alloca(g, cpu_memory_type(&g->b, s->reducer.sum[k]), COLUMN_BLOCK);
 }
 
 void column_sums_start(struct cpu_gen *g, const struct column_sums *s, LLVMValueRef width) {
