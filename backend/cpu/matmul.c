@@ -115,6 +115,15 @@ static const struct product_dim *inner_k(const struct product *q) {
     return k->count ? &k->v[k->count - 1] : &none;
 }
 
+static bool has_pairs(const struct product *q) {
+    return q->p->pair != TYPE_INVALID;
+}
+
+/* Bytes from one step of k to the next, a pair of elements where k counts pairs. */
+static int64_t k_step(const struct product *q, enum product_operand operand) {
+    return stride_bytes(q, inner_k(q), operand) * (has_pairs(q) ? 2 : 1);
+}
+
 struct k_range {
     LLVMValueRef first, taps, run; /* first of runs (where there is one tap) or taps */
     LLVMValueRef rows;             /* taps * run */
@@ -189,10 +198,51 @@ static LLVMValueRef pack_b_function(struct product *q, bool contiguous, enum pac
     return function;
 }
 
+/* Elements of k in a range of pairs. */
+static LLVMValueRef elements_in(struct product *q, const struct k_range *range) {
+    struct cpu_builder *b = q->b;
+    LLVMValueRef count = ir_mulk(b, range->run, 2);
+    if (!q->p->odd) return count;
+    LLVMValueRef all = ir_k(b, 2 * q->p->k - 1);
+    return ir_min(b, count, LLVMBuildNSWSub(b->builder, all, ir_mulk(b, range->first, 2), ""));
+}
+
+/* Panel after panel, the last one element by element where it is not whole. */
+static void pack_b_pairs(struct product *q, const struct k_range *range, LLVMValueRef row0,
+                         int64_t depth) {
+    struct cpu_builder *b = q->b;
+    const struct product_plan *p = q->p;
+    const struct product_dims *n = &p->spec.n;
+    bool rows = n->count <= 1 && (n->count == 0 || n->v[0].b == 1);
+    enum pack_mode mode = rows ? PACK_ROWS : inner_k(q)->b == 1 ? PACK_TRANSPOSE : PACK_GATHER;
+    LLVMValueRef from = ir_at(b, q->bb, ir_mulk(b, range->first, k_step(q, PRODUCT_B)));
+    LLVMValueRef to = ir_at(b, q->b_pack, ir_mulk(b, row0, q->columns * q->size));
+    LLVMValueRef count = elements_in(q, range);
+    LLVMValueRef step = ir_k(b, stride_bytes(q, inner_k(q), PRODUCT_B));
+    struct ir_loop panels = ir_loop_begin(b, ir_k(b, 0), q->n_left, q->columns, false);
+    LLVMValueRef arguments[PACK_PANEL_ARGUMENTS] = {
+        from, ir_at(b, q->cols, ir_mulk(b, panels.i, 8)), step, count,
+        ir_at(b, to, ir_mulk(b, panels.i, depth * q->size))};
+    LLVMValueRef whole = i_cmp(b, LLVMIntSLE, ir_addk(b, panels.i, q->columns), q->n_left);
+    struct ir_if all = ir_if_begin(b, whole, true);
+    ir_call(b, pack_pairs(b, q->target, mode, p->spec.b_type, p->pair, q->columns),
+            PACK_PANEL_ARGUMENTS, arguments);
+    ir_if_else(b, &all);
+    mode = rows ? PACK_GATHER : mode;
+    ir_call(b, pack_pairs(b, q->target, mode, p->spec.b_type, p->pair, q->columns),
+            PACK_PANEL_ARGUMENTS, arguments);
+    ir_if_end(b, &all);
+    ir_loop_end(b, &panels);
+}
+
 /* The unit's columns of B, all rows in range. */
 static void pack_b(struct product *q, const struct k_range *range, LLVMValueRef row0,
                    int64_t depth) {
     struct cpu_builder *b = q->b;
+    if (has_pairs(q)) {
+        pack_b_pairs(q, range, row0, depth);
+        return;
+    }
     const struct product_dims *n = &q->p->spec.n;
     bool vectors = pack_converts_vectors(q->p->spec.b_type, q->p->type);
     bool contiguous = n->count <= 1 && (n->count == 0 || n->v[0].b == 1) && vectors;
@@ -223,6 +273,24 @@ static void pack_a_rows(struct product *q, const struct k_range *range, LLVMValu
             (LLVMValueRef[]){ir_at(b, from, offset), ir_k(b, step), range->run,
                              ir_at(b, to, ir_mulk(b, row, q->size))});
     tap_loop_end(q, &taps);
+    ir_loop_end(b, &rows);
+}
+
+/* k runs along a row, whatever it does in A. */
+static void pack_a_pairs(struct product *q, const struct k_range *range, LLVMValueRef i0,
+                         LLVMValueRef count) {
+    struct cpu_builder *b = q->b;
+    const struct product_plan *p = q->p;
+    int64_t step = stride_bytes(q, inner_k(q), PRODUCT_A);
+    LLVMValueRef pack = pack_run(b, q->target, step == q->a_size, p->spec.a_type, p->pair);
+    LLVMValueRef elements = elements_in(q, range);
+    struct ir_loop rows = ir_loop_begin(b, ir_k(b, 0), count, 1, false);
+    LLVMValueRef from = ir_at(b, q->a, load_offset(q, q->rows, ir_add(b, i0, rows.i)));
+    from = ir_at(b, from, ir_mulk(b, range->first, k_step(q, PRODUCT_A)));
+    LLVMValueRef to = ir_at(b, q->a_pack, ir_mulk(b, rows.i, product_a_row(p) * q->size));
+    ir_call(b, pack, PACK_RUN_ARGUMENTS, (LLVMValueRef[]){from, ir_k(b, step), elements, to});
+    if (p->odd)
+        ir_store(b, LLVMConstNull(int_type(b, 16)), ir_at(b, to, ir_mulk(b, elements, 2)), 2);
     ir_loop_end(b, &rows);
 }
 
@@ -332,7 +400,7 @@ static void call_kernel(struct product *q, const struct k_range *range,
                         bool adds) {
     struct cpu_builder *b = q->b;
     bool packed = q->p->a_mode != A_IN_PLACE;
-    int64_t step = q->p->a_mode == A_IN_PLACE ? stride_bytes(q, inner_k(q), PRODUCT_A)
+    int64_t step = q->p->a_mode == A_IN_PLACE ? k_step(q, PRODUCT_A)
                    : q->p->a_mode == A_ROWS   ? q->size
                                               : q->size * q->p->rows;
     LLVMValueRef taps = q->one_tap, ntaps = ir_k(b, 1), run = range->rows;
@@ -409,7 +477,8 @@ static void emit_tile(struct product *q, const struct k_range *range,
 static void emit_chunk(struct product *q, const struct k_range *range, LLVMValueRef k_block,
                        LLVMValueRef i0, LLVMValueRef count, LLVMValueRef b_row, int64_t depth) {
     struct cpu_builder *b = q->b;
-    if (q->p->a_mode == A_ROWS) pack_a_rows(q, range, i0, count);
+    if (q->p->a_mode == A_ROWS && has_pairs(q)) pack_a_pairs(q, range, i0, count);
+    if (q->p->a_mode == A_ROWS && !has_pairs(q)) pack_a_rows(q, range, i0, count);
     if (q->p->a_mode == A_PANELS) pack_a_panels(q, range, i0, count);
     /* A tile of A in place stays in the first-level cache while the panels of B pass; where a chunk
      * of A was packed it is the other way round. */
@@ -432,7 +501,7 @@ static void emit_chunk(struct product *q, const struct k_range *range, LLVMValue
         place.rows = q->a_table;
         place.a = ir_at(b, q->a_pack, ir_mulk(b, tile, product_a_row(q->p) * q->size));
     } else if (q->p->taps == 1) {
-        int64_t step = stride_bytes(q, inner_k(q), PRODUCT_A);
+        int64_t step = k_step(q, PRODUCT_A);
         place.a = ir_at(b, q->a, ir_mulk(b, range->first, step));
     }
     emit_tile(q, range, &place);
@@ -592,7 +661,7 @@ void product_emit(struct cpu_builder *b, const struct cpu_target *target,
         code->b = given->a;
     }
     struct product q = {.b = b, .target = target, .p = p, .code = code};
-    q.tile = (struct matmul_tile){p->type, p->rows, p->vectors, p->lanes};
+    q.tile = (struct matmul_tile){p->type, p->rows, p->vectors, p->lanes, p->pair, p->how_pairs};
     q.columns = p->vectors * p->lanes;
     q.size = element_type_size(p->type);
     q.a_size = element_type_size(p->spec.a_type);

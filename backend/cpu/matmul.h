@@ -77,8 +77,13 @@ enum product_b_mode {
 struct product_plan {
     struct product_spec spec; /* neighbouring dimensions merged, sizes of 1 gone */
     enum product_method method;
-    bool swapped;             /* spec has A and B, m and n, in each other's place */
-    enum element_type type;   /* of the sums */
+    bool swapped;           /* spec has A and B, m and n, in each other's place */
+    enum element_type type; /* of the sums */
+    /* Where not TYPE_INVALID, A and B are of this type for the kernel (2 bytes), and k counts pairs
+     * of elements, which lie side by side. */
+    enum element_type pair;
+    enum cpu_pairs how_pairs;
+    bool odd;                 /* the last pair has one element */
     bool finishes;            /* results go through product_code.finish */
     int64_t batch, m, n, k;   /* sizes */
     int rows, vectors, lanes; /* tile */

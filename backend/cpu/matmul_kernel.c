@@ -46,7 +46,8 @@ static struct matmul_tile best_tile(const struct cpu_target *target, struct matm
 struct matmul_tile matmul_tile_choose(const struct cpu_target *target, enum element_type type,
                                       int64_t m, int64_t n) {
     enum { LARGE = 27720 }; /* a multiple of every tile's rows and columns, nearly */
-    struct matmul_tile tile = {type, 1, 1, target->vector_bytes / element_type_size(type)};
+    struct matmul_tile tile = {.type = type, .rows = 1, .vectors = 1};
+    tile.lanes = target->vector_bytes / element_type_size(type);
     tile = best_tile(target, tile, LARGE, (int64_t)LARGE * 16, 1);
     return best_tile(target, tile, m, n, 0.97);
 }
@@ -86,8 +87,10 @@ void matmul_mark_wide(struct cpu_builder *b, const struct cpu_target *target,
 struct kernel {
     struct cpu_builder *b;
     struct matmul_tile tile;
+    int align;                         /* of elements of A and B */
     int size, vector_bytes, row_bytes; /* of an element, a vector, a row of the panel */
-    LLVMTypeRef scalar, vector;
+    LLVMTypeRef scalar, vector;        /* of sums */
+    LLVMTypeRef element, panel;        /* of A and B */
     LLVMValueRef row[MAX_ROWS], step, b_row;
 };
 
@@ -98,18 +101,61 @@ struct state {
     LLVMValueRef sums[MAX_ROWS * MAX_VECTORS];
 };
 
+/* Even and odd elements of a vector of pairs, widened. */
+static LLVMValueRef half(struct kernel *k, LLVMValueRef pairs, bool odd) {
+    struct cpu_builder *b = k->b;
+    LLVMTypeRef i32 = int_type(b, 32), wide = LLVMVectorType(i32, (unsigned)k->tile.lanes);
+    LLVMValueRef x = LLVMBuildBitCast(b->builder, pairs, wide, "");
+    LLVMValueRef by = matmul_splat(b, LLVMConstInt(i32, 16, false), k->tile.lanes);
+    bool real = k->tile.pair == TYPE_BF16;
+    if (!odd) x = i_shl(b, x, by);
+    if (odd && real) x = i_shl(b, i_lshr(b, x, by), by);
+    if (!real) x = i_ashr(b, x, by);
+    return real ? LLVMBuildBitCast(b->builder, x, k->vector, "") : x;
+}
+
+static LLVMValueRef call_intrinsic(struct cpu_builder *b, const char *name, int count,
+                                   LLVMValueRef *arguments) {
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    LLVMValueRef callee = LLVMGetIntrinsicDeclaration(b->module, id, NULL, 0);
+    return LLVMBuildCall2(b->builder, LLVMGlobalGetValueType(callee), callee, arguments,
+                          (unsigned)count, "");
+}
+
+/* sum + the products of both elements of each pair. The integers' sum fits or wraps as s32 does. */
+static LLVMValueRef pair_multiply_add(struct kernel *k, LLVMValueRef x, LLVMValueRef y,
+                                      LLVMValueRef sum) {
+    static const struct {
+        int bytes;
+        const char *s16, *bf16;
+    } names[] = {{16, "llvm.x86.sse2.pmadd.wd", "llvm.x86.avx512bf16.dpbf16ps.128"},
+                 {32, "llvm.x86.avx2.pmadd.wd", "llvm.x86.avx512bf16.dpbf16ps.256"},
+                 {64, "llvm.x86.avx512.pmaddw.d.512", "llvm.x86.avx512bf16.dpbf16ps.512"}};
+    struct cpu_builder *b = k->b;
+    bool real = k->tile.pair == TYPE_BF16;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (k->tile.how_pairs != PAIRS_INSTRUCTION || names[i].bytes != k->vector_bytes) continue;
+        if (real) return call_intrinsic(b, names[i].bf16, 3, (LLVMValueRef[]){sum, x, y});
+        return i_add(b, sum, call_intrinsic(b, names[i].s16, 2, (LLVMValueRef[]){x, y}));
+    }
+    for (int odd = 1; odd >= 0; odd--)
+        sum = matmul_multiply_add(b, half(k, x, odd), half(k, y, odd), sum);
+    return sum;
+}
+
 static void one_step(struct kernel *k, struct state *s) {
     struct cpu_builder *b = k->b;
     LLVMValueRef panel[MAX_VECTORS];
     int vectors = k->tile.vectors;
     for (int v = 0; v < vectors; v++)
-        panel[v] = ir_load(b, k->vector, ir_atk(b, s->b, v * k->vector_bytes), k->size);
+        panel[v] = ir_load(b, k->panel, ir_atk(b, s->b, v * k->vector_bytes), k->align);
     for (int i = 0; i < k->tile.rows; i++) {
-        LLVMValueRef a = ir_load(b, k->scalar, ir_at(b, k->row[i], s->x), k->size);
-        a = matmul_splat(b, a, k->tile.lanes);
+        LLVMValueRef a = ir_load(b, k->element, ir_at(b, k->row[i], s->x), k->align);
+        a = LLVMBuildBitCast(b->builder, matmul_splat(b, a, k->tile.lanes), k->panel, "");
         for (int v = 0; v < vectors; v++) {
             LLVMValueRef *sum = &s->sums[i * vectors + v];
-            *sum = matmul_multiply_add(b, a, panel[v], *sum);
+            *sum = k->tile.pair == TYPE_INVALID ? matmul_multiply_add(b, a, panel[v], *sum)
+                                                : pair_multiply_add(k, a, panel[v], *sum);
         }
     }
     s->x = ir_add(b, s->x, k->step);
@@ -222,7 +268,9 @@ static void kernel_body(struct kernel *k, LLVMValueRef function) {
 LLVMValueRef matmul_kernel(struct cpu_builder *b, const struct cpu_target *target,
                            const struct matmul_tile *tile) {
     char name[64];
-    snprintf(name, sizeof name, "product.%s.%dx%d", element_type_name(tile->type), tile->rows,
+    bool pairs = tile->pair != TYPE_INVALID;
+    snprintf(name, sizeof name, "product.%s%s%s.%dx%d", element_type_name(tile->type),
+             pairs ? "." : "", pairs ? element_type_name(tile->pair) : "", tile->rows,
              matmul_tile_columns(tile));
     LLVMValueRef function = LLVMGetNamedFunction(b->module, name);
     if (function) return function;
@@ -236,6 +284,14 @@ LLVMValueRef matmul_kernel(struct cpu_builder *b, const struct cpu_target *targe
     k.row_bytes = k.vector_bytes * tile->vectors;
     k.scalar = cpu_value_type(b, tile->type);
     k.vector = LLVMVectorType(k.scalar, (unsigned)tile->lanes);
+    k.element = pairs ? int_type(b, 32) : k.scalar;
+    k.panel = k.vector;
+    k.align = pairs ? size / 2 : size;
+    if (pairs) {
+        LLVMTypeRef one =
+            tile->pair == TYPE_BF16 ? LLVMBFloatTypeInContext(b->context) : int_type(b, 16);
+        k.panel = LLVMVectorType(one, 2 * (unsigned)tile->lanes);
+    }
     kernel_body(&k, function);
     ir_function_end(b, back);
     return function;

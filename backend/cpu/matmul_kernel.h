@@ -10,6 +10,10 @@ struct matmul_tile {
     enum element_type type; /* of A, B and the sums: f32, f64, s32 or s64 */
     int rows, vectors;
     int lanes; /* elements in a vector */
+    /* Else than TYPE_INVALID: an element of A or B is two of this type, the product the sum of
+     * two; s16 and s32 sums, or bf16 and f32. */
+    enum element_type pair;
+    enum cpu_pairs how_pairs;
 };
 
 /* The tile shape that wastes least on a product of m by n. */

@@ -132,9 +132,36 @@ static bool lies_badly(const struct product_plan *p) {
            p->k >= 64 && p->m >= 4 * p->rows && p->n >= 64;
 }
 
+static bool is_short(enum element_type type) {
+    return type == TYPE_S8 || type == TYPE_U8 || type == TYPE_S16;
+}
+
+/* Two steps of k at once, where the target can. */
+static void choose_pairs(struct product_plan *p, const struct cpu_target *target) {
+    enum { LEAST_K = 8 };
+    const struct product_spec *s = &p->spec;
+    if (s->k.count != 1 || p->k < LEAST_K || s->stage.when != STAGE_NEVER) return;
+    if (p->type == TYPE_S32 && is_short(s->a_type) && is_short(s->b_type)) {
+        p->pair = TYPE_S16;
+        p->how_pairs = target->s16_pairs;
+    } else if (p->type == TYPE_F32 && s->a_type == TYPE_BF16 && s->b_type == TYPE_BF16) {
+        p->pair = TYPE_BF16;
+        p->how_pairs = target->bf16_pairs;
+    }
+    if (p->how_pairs == PAIRS_NONE) p->pair = TYPE_INVALID;
+    if (p->pair == TYPE_INVALID) return;
+    p->odd = p->k % 2;
+    p->k = (p->k + 1) / 2;
+}
+
 static void choose_a_mode(struct product_plan *p) {
     const struct product_dims *k = &p->spec.k;
     int64_t step = k->count ? k->v[k->count - 1].a : 1;
+    if (p->pair != TYPE_INVALID) {
+        bool as_it_is = p->spec.a_type == p->pair && step == 1 && !p->odd;
+        p->a_mode = as_it_is ? A_IN_PLACE : A_ROWS;
+        return;
+    }
     bool same = same_bits(p->spec.a_type, p->type);
     p->a_mode = A_IN_PLACE;
     if (p->spec.stage.when != STAGE_NEVER) return;
@@ -320,6 +347,7 @@ void product_plan_make(struct product_plan *p, const struct cpu_target *target,
     p->rows = tile.rows;
     p->vectors = tile.vectors;
     p->lanes = tile.lanes;
+    choose_pairs(p, target);
     choose_a_mode(p);
     choose_k_block(p, target);
     choose_b_mode(p, target);

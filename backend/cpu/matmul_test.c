@@ -44,6 +44,7 @@ static double element(const void *data, enum element_type type, int64_t i) {
     case TYPE_F64: return ((const double *)data)[i];
     case TYPE_S8: return ((const int8_t *)data)[i];
     case TYPE_U8: return ((const uint8_t *)data)[i];
+    case TYPE_S16: return ((const int16_t *)data)[i];
     case TYPE_S32: return ((const int32_t *)data)[i];
     case TYPE_S64: return (double)((const int64_t *)data)[i];
     default: return number_decode(type, ((const uint16_t *)data)[i]);
@@ -56,6 +57,7 @@ static void set_element(void *data, enum element_type type, int64_t i, double va
     case TYPE_F64: ((double *)data)[i] = value; break;
     case TYPE_S8:
     case TYPE_U8: ((int8_t *)data)[i] = (int8_t)value; break;
+    case TYPE_S16: ((int16_t *)data)[i] = (int16_t)value; break;
     case TYPE_S32: ((int32_t *)data)[i] = (int32_t)value; break;
     case TYPE_S64: ((int64_t *)data)[i] = (int64_t)value; break;
     default: ((uint16_t *)data)[i] = (uint16_t)number_encode(type, value);
@@ -115,8 +117,8 @@ static void halve(void *data, LLVMValueRef sum, LLVMValueRef batch, LLVMValueRef
     ir_store(b, f_mulk(b, sum, 0.5), ir_at(b, f->c, ir_mulk(b, at, 4)), 4);
 }
 
-static void check(const struct product_spec *s, bool finish) {
-    struct compiled_product p = testing_compile(s, finish ? halve : NULL, false);
+static void check_for(const struct product_spec *s, bool finish, const struct cpu_target *target) {
+    struct compiled_product p = testing_compile(s, finish ? halve : NULL, false, target);
     assert_int_not_equal(p.plan.method, PRODUCT_ABSENT);
     seed = 1;
     void *a = filled(s->a_type, extent(s, 0)), *b = filled(s->b_type, extent(s, 1));
@@ -133,6 +135,10 @@ static void check(const struct product_spec *s, bool finish) {
     compare(s, a, b, c, finish);
     free(a), free(b), free(c), free(scratch);
     testing_free(&p);
+}
+
+static void check(const struct product_spec *s, bool finish) {
+    check_for(s, finish, NULL);
 }
 
 static struct product_spec plain(enum element_type type, int64_t batch, int64_t m, int64_t n,
@@ -172,8 +178,7 @@ static void blocks(void **state) {
     check(&tall, false);
 }
 
-static void element_types(void **state) {
-    (void)state;
+static void element_types_for(const struct cpu_target *target) {
     static const enum element_type types[][3] = {
         {TYPE_F64, TYPE_F64, TYPE_F64},   {TYPE_BF16, TYPE_BF16, TYPE_BF16},
         {TYPE_BF16, TYPE_BF16, TYPE_F32}, {TYPE_F16, TYPE_F16, TYPE_F16},
@@ -186,8 +191,63 @@ static void element_types(void **state) {
             s.a_type = types[i][0];
             s.b_type = types[i][1];
             s.c_type = types[i][2];
-            check(&s, false);
+            check_for(&s, false, target);
         }
+}
+
+static void element_types(void **state) {
+    (void)state;
+    element_types_for(NULL);
+}
+
+/* Plans for machines that are not at hand: vectors of 64 bytes and 32 registers, of 16 bytes and
+ * 32; pairs that no instruction multiplies here. */
+static void other_machines(void **state) {
+    (void)state;
+    static const struct cpu_target wide = {.vector_bytes = 64,
+                                           .vector_registers = 32,
+                                           .fma = true,
+                                           .s16_pairs = PAIRS_BY_PARTS,
+                                           .bf16_pairs = PAIRS_BY_PARTS,
+                                           .l1 = 32 << 10,
+                                           .l2 = 1 << 20,
+                                           .l3 = 8 << 20};
+    struct cpu_target narrow = wide;
+    narrow.vector_bytes = 16;
+    const struct cpu_target *all[] = {&wide, &narrow};
+    for (int i = 0; i < 2; i++) {
+        element_types_for(all[i]);
+        for (int how = 0; how < 4; how++) {
+            struct product_spec s = plain(TYPE_F32, 1, 70, 130, 900, how & 1, how & 2);
+            check_for(&s, how == 1, all[i]);
+        }
+    }
+}
+
+/* Odd and even numbers of steps, several blocks of them, panels that are not whole. */
+static void pairs(void **state) {
+    (void)state;
+    static const enum element_type types[][3] = {{TYPE_S8, TYPE_S8, TYPE_S32},
+                                                 {TYPE_U8, TYPE_S8, TYPE_S32},
+                                                 {TYPE_S16, TYPE_S16, TYPE_S32},
+                                                 {TYPE_BF16, TYPE_BF16, TYPE_F32}};
+    static const struct cpu_target machines[] = {
+        {32, 16, true, PAIRS_INSTRUCTION, PAIRS_BY_PARTS, 32 << 10, 512 << 10, 4 << 20},
+        {16, 16, true, PAIRS_INSTRUCTION, PAIRS_BY_PARTS, 8 << 10, 64 << 10, 4 << 20},
+        {64, 32, true, PAIRS_BY_PARTS, PAIRS_BY_PARTS, 32 << 10, 1 << 20, 4 << 20}};
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+        for (int64_t k = 8; k <= 2409; k = k * 7 + 1)
+            for (int how = 0; how < 4; how++) {
+                struct product_spec s = plain(TYPE_F32, 1, 29, 70, k, how & 1, how & 2);
+                s.a_type = types[t][0];
+                s.b_type = types[t][1];
+                s.c_type = types[t][2];
+                const struct cpu_target *target = &machines[(t + (size_t)how) % 3];
+                struct compiled_product p = testing_compile(&s, NULL, false, target);
+                assert_int_not_equal(p.plan.pair, TYPE_INVALID);
+                testing_free(&p);
+                check_for(&s, false, target);
+            }
 }
 
 /* A window of 3 x 3 that moves by 2 over an image of 11 x 9 x 4: what a convolution is. */
@@ -219,14 +279,14 @@ static void b_in_place(void **state) {
             struct product_dim inner = {columns, 0, 1, 1};
             s.n = (struct product_dims){2, {{count, 0, columns * k, columns}, inner}};
             s.k.v[0].b = columns;
-            struct compiled_product p = testing_compile(&s, NULL, false);
+            struct compiled_product p = testing_compile(&s, NULL, false, NULL);
             panels += p.plan.b_mode == B_PANELS;
             testing_free(&p);
             if (p.plan.b_mode == B_PANELS) check(&s, false);
         }
     for (int how = 0; how < 2; how++) {
         struct product_spec s = plain(TYPE_F32, 3, 11, 96, 90, how == 1, false);
-        struct compiled_product p = testing_compile(&s, NULL, false);
+        struct compiled_product p = testing_compile(&s, NULL, false, NULL);
         rows += p.plan.b_mode == B_ROWS;
         testing_free(&p);
         check(&s, how == 1);
@@ -268,9 +328,10 @@ static void target_data(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes),         cmocka_unit_test(blocks),
-        cmocka_unit_test(element_types), cmocka_unit_test(several_dimensions),
-        cmocka_unit_test(b_in_place),    cmocka_unit_test(target_data),
+        cmocka_unit_test(sizes),          cmocka_unit_test(blocks),
+        cmocka_unit_test(element_types),  cmocka_unit_test(several_dimensions),
+        cmocka_unit_test(other_machines), cmocka_unit_test(pairs),
+        cmocka_unit_test(b_in_place),     cmocka_unit_test(target_data),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

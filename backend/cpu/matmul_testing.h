@@ -148,11 +148,15 @@ static inline void *testing_end(struct testing_module *t, const char *name, LLVM
     return (void *)(uintptr_t)address;
 }
 
+/* As for the machine at hand, or (unless NULL) planned and emitted for another one, whose vectors
+ * and registers the machine's stand in for. */
 static inline struct compiled_product testing_compile(const struct product_spec *spec,
-                                                      product_finish *finish, bool assembly) {
+                                                      product_finish *finish, bool assembly,
+                                                      const struct cpu_target *other) {
     struct compiled_product out = {0};
     double start = testing_now();
     struct testing_module t = testing_begin();
+    if (other) t.target = *other;
     product_plan_make(&out.plan, &t.target, spec, finish != NULL);
     testing_emit(&t.b, &t.target, &out.plan, spec, finish);
     void *run = testing_end(&t, "product", &out.jit, assembly ? &out.assembly : NULL);

@@ -151,6 +151,131 @@ LLVMValueRef pack_panel(struct cpu_builder *b, const struct cpu_target *target, 
     return function;
 }
 
+/* ---- pairs ---- */
+
+/* Elements k and k + 1 (or 0) of a column as one value of 32 bits. */
+static LLVMValueRef pair_of(struct pack *p, LLVMValueRef from, LLVMValueRef k, bool whole) {
+    struct cpu_builder *b = p->b;
+    LLVMTypeRef i16 = int_type(b, 16), i32 = int_type(b, 32);
+    LLVMValueRef half[2] = {NULL, LLVMConstNull(i32)};
+    for (int i = 0; i < 1 + whole; i++) {
+        LLVMValueRef at = LLVMBuildNSWMul(b->builder, ir_addk(b, k, i), p->step, "");
+        LLVMValueRef value = cpu_load(b, p->from, ir_at(b, from, at), NULL);
+        value = cpu_emit_convert(b, value, p->from, p->to);
+        value = LLVMBuildBitCast(b->builder, value, i16, "");
+        half[i] = LLVMBuildZExt(b->builder, value, i32, "");
+    }
+    return i_or(b, half[0], i_shlk(b, half[1], 16));
+}
+
+/* Pairs [start, pairs) of all columns, and the odd element. */
+static void gathered_pairs(struct pack *p, LLVMValueRef start, LLVMValueRef pairs,
+                           LLVMValueRef count) {
+    struct cpu_builder *b = p->b;
+    int64_t row = 4 * (int64_t)p->width;
+    struct ir_loop columns = ir_loop_count(b, p->width, 1);
+    LLVMValueRef from = column(p, columns.i);
+    LLVMValueRef to = ir_at(b, p->to_base, ir_mulk(b, columns.i, 4));
+    struct ir_loop rows = ir_loop_begin(b, start, pairs, 1, true);
+    ir_store(b, pair_of(p, from, ir_mulk(b, rows.i, 2), true),
+             ir_at(b, to, ir_mulk(b, rows.i, row)), 4);
+    ir_loop_end(b, &rows);
+    LLVMValueRef last = ir_mulk(b, pairs, 2);
+    struct ir_if odd = ir_if_begin(b, i_cmp(b, LLVMIntSLT, last, count), false);
+    ir_store(b, pair_of(p, from, last, false), ir_at(b, to, ir_mulk(b, pairs, row)), 4);
+    ir_if_end(b, &odd);
+    ir_loop_end(b, &columns);
+}
+
+static void transposed_pairs(struct pack *p, LLVMValueRef pairs, LLVMValueRef count) {
+    struct cpu_builder *b = p->b;
+    int lanes = p->lanes;
+    LLVMValueRef v[64], from[64], whole = i_and(b, pairs, ir_k(b, -(int64_t)lanes));
+    LLVMTypeRef wide = LLVMVectorType(int_type(b, 32), (unsigned)lanes);
+    struct ir_loop groups = ir_loop_count(b, p->width, lanes);
+    for (int i = 0; i < lanes; i++)
+        from[i] = column(p, ir_addk(b, groups.i, i));
+    LLVMValueRef to = ir_at(b, p->to_base, ir_mulk(b, groups.i, 4));
+    struct ir_loop rows = ir_loop_begin(b, ir_k(b, 0), whole, lanes, true);
+    for (int i = 0; i < lanes; i++) {
+        LLVMValueRef at = ir_at(b, from[i], ir_mulk(b, rows.i, 2 * (int64_t)p->from_size));
+        v[i] = pack_convert_vector(b, load_vector(b, p->from, 2 * lanes, at), p->from, p->to);
+        v[i] = LLVMBuildBitCast(b->builder, v[i], wide, "");
+    }
+    transpose(b, v, lanes);
+    for (int i = 0; i < lanes; i++)
+        ir_store(b, v[i], ir_at(b, to, ir_mulk(b, ir_addk(b, rows.i, i), 4 * (int64_t)p->width)),
+                 4);
+    ir_loop_end(b, &rows);
+    ir_loop_end(b, &groups);
+    gathered_pairs(p, whole, pairs, count);
+}
+
+/* Two rows side by side, element by element in turns; the second one or zeros. */
+static void row_of_pairs(struct pack *p, LLVMValueRef from, LLVMValueRef to, bool whole) {
+    struct cpu_builder *b = p->b;
+    LLVMTypeRef i32 = int_type(b, 32);
+    LLVMValueRef mask[128];
+    int lanes = p->lanes;
+    for (int i = 0; i < 2 * lanes; i++)
+        mask[i] = LLVMConstInt(i32, (uint64_t)(i / 2 + i % 2 * lanes), false);
+    for (int j = 0; j < p->width; j += lanes) {
+        LLVMValueRef row[2];
+        for (int i = 0; i < 1 + whole; i++) {
+            LLVMValueRef at = ir_atk(b, i ? ir_at(b, from, p->step) : from, j * p->from_size);
+            row[i] = pack_convert_vector(b, load_vector(b, p->from, lanes, at), p->from, p->to);
+        }
+        if (!whole) row[1] = LLVMConstNull(LLVMTypeOf(row[0]));
+        LLVMValueRef both = LLVMBuildShuffleVector(b->builder, row[0], row[1],
+                                                   LLVMConstVector(mask, 2 * (unsigned)lanes), "");
+        ir_store(b, both, ir_atk(b, to, 4 * j), 4);
+    }
+}
+
+static void rows_of_pairs(struct pack *p, LLVMValueRef pairs, LLVMValueRef count) {
+    struct cpu_builder *b = p->b;
+    int64_t row = 4 * (int64_t)p->width;
+    LLVMValueRef from = column(p, ir_k(b, 0)), twice = ir_mulk(b, p->step, 2);
+    struct ir_loop rows = ir_loop_begin(b, ir_k(b, 0), pairs, 1, true);
+    row_of_pairs(p, ir_at(b, from, LLVMBuildNSWMul(b->builder, rows.i, twice, "")),
+                 ir_at(b, p->to_base, ir_mulk(b, rows.i, row)), true);
+    ir_loop_end(b, &rows);
+    struct ir_if odd = ir_if_begin(b, i_cmp(b, LLVMIntSLT, ir_mulk(b, pairs, 2), count), false);
+    row_of_pairs(p, ir_at(b, from, LLVMBuildNSWMul(b->builder, pairs, twice, "")),
+                 ir_at(b, p->to_base, ir_mulk(b, pairs, row)), false);
+    ir_if_end(b, &odd);
+}
+
+LLVMValueRef pack_pairs(struct cpu_builder *b, const struct cpu_target *target, enum pack_mode mode,
+                        enum element_type from, enum element_type to, int width) {
+    char name[64];
+    snprintf(name, sizeof name, "pack.pairs%d.%s.%s.%d", (int)mode, element_type_name(from),
+             element_type_name(to), width);
+    LLVMTypeRef i64 = ir_i64(b), ptr = ir_pointer(b);
+    LLVMBasicBlockRef back;
+    bool made;
+    LLVMValueRef function = pack_function(b, target, name, PACK_PANEL_ARGUMENTS,
+                                          (LLVMTypeRef[]){ptr, ptr, i64, i64, ptr}, &back, &made);
+    if (!made) return function;
+    struct pack p = {.b = b, .from = from, .to = to, .width = width};
+    p.to_size = element_type_size(to);
+    p.from_size = element_type_size(from);
+    p.lanes = target->vector_bytes / 4;
+    p.source = LLVMGetParam(function, 0);
+    p.columns = LLVMGetParam(function, 1);
+    p.step = LLVMGetParam(function, 2);
+    p.to_base = LLVMGetParam(function, 4);
+    LLVMValueRef count = LLVMGetParam(function, 3), pairs = i_lshrk(b, count, 1);
+    if (mode == PACK_TRANSPOSE)
+        transposed_pairs(&p, pairs, count);
+    else if (mode == PACK_ROWS)
+        rows_of_pairs(&p, pairs, count);
+    else
+        gathered_pairs(&p, ir_k(b, 0), pairs, count);
+    ir_function_end(b, back);
+    return function;
+}
+
 LLVMValueRef pack_panels(struct cpu_builder *b, const struct cpu_target *target,
                          enum element_type from, enum element_type to, int width) {
     char name[64];

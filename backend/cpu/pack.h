@@ -8,6 +8,7 @@
 enum pack_mode {
     PACK_GATHER,    /* the elements of a row of the panel lie anywhere */
     PACK_TRANSPOSE, /* they lie anywhere, and k runs side by side */
+    PACK_ROWS,      /* they lie side by side (pack_pairs) */
 };
 
 /* The module's function that packs a panel of `width` columns:
@@ -17,6 +18,12 @@ enum pack_mode {
 LLVMValueRef pack_panel(struct cpu_builder *b, const struct cpu_target *target, enum pack_mode mode,
                         enum element_type from, enum element_type to, int width);
 enum { PACK_PANEL_ARGUMENTS = 5 };
+
+/* The same for pairs of elements of k, `to` being of 2 bytes:
+ *     to[k / 2 * 2 * width + 2 * j + k % 2] = source[columns[j] + k * k_step] for k < count
+ * and 0 where count is odd for the last pair's other half. */
+LLVMValueRef pack_pairs(struct cpu_builder *b, const struct cpu_target *target, enum pack_mode mode,
+                        enum element_type from, enum element_type to, int width);
 
 /* The module's function that packs panels whose columns all lie side by side:
  *     void pack(ptr source, i64 k_step, i64 count, ptr to, i64 panels, i64 panel_bytes)

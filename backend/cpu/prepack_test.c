@@ -146,7 +146,12 @@ static struct literal *run(struct hlo_module *module, struct literal *const *arg
 
 /* Where the packed operand stands afterwards: `packs` fusions in the entry, else a constant. */
 static void check(const char *text, int packs) {
-    static const struct cpu_target target = {32, 16, true, 32 << 10, 512 << 10, 4 << 20};
+    static const struct cpu_target target = {.vector_bytes = 32,
+                                             .vector_registers = 16,
+                                             .fma = true,
+                                             .l1 = 32 << 10,
+                                             .l2 = 512 << 10,
+                                             .l3 = 4 << 20};
     struct diag diag;
     struct eval_options options = {0};
     struct literal *args[2] = {NULL};

@@ -12,8 +12,8 @@ static bool has_feature(const char *features, const char *name) {
     return false;
 }
 
-/* The C interface does not tell what a named processor has, but code for it shows: one
- * multiply-add of 16 floats, as assembly text. */
+/* The C interface does not tell what a named processor has, but code for it shows: a multiply-add
+ * of 16 floats, and their conversion to bf16, as assembly text. */
 static LLVMMemoryBufferRef probe(LLVMTargetMachineRef machine) {
     LLVMContextRef context = LLVMContextCreate();
     LLVMModuleRef module = LLVMModuleCreateWithNameInContext("probe", context);
@@ -33,10 +33,11 @@ static LLVMMemoryBufferRef probe(LLVMTargetMachineRef machine) {
     LLVMValueRef at = LLVMGetParam(function, 0), x = LLVMBuildLoad2(builder, vector, at, "");
     unsigned id = LLVMLookupIntrinsicID("llvm.fmuladd", 12);
     LLVMValueRef callee = LLVMGetIntrinsicDeclaration(module, id, &vector, 1);
-    LLVMBuildStore(builder,
-                   LLVMBuildCall2(builder, LLVMGlobalGetValueType(callee), callee,
-                                  (LLVMValueRef[]){x, x, x}, 3, ""),
-                   at);
+    LLVMTypeRef called = LLVMGlobalGetValueType(callee);
+    x = LLVMBuildCall2(builder, called, callee, (LLVMValueRef[]){x, x, x}, 3, "");
+    LLVMBuildStore(builder, x, at);
+    LLVMTypeRef narrow = LLVMVectorType(LLVMBFloatTypeInContext(context), 16);
+    LLVMBuildStore(builder, LLVMBuildFPTrunc(builder, x, narrow, ""), at);
     LLVMBuildRetVoid(builder);
     LLVMMemoryBufferRef text = NULL;
     char *why = NULL;
@@ -52,22 +53,26 @@ static LLVMMemoryBufferRef probe(LLVMTargetMachineRef machine) {
 
 static void read_x86(LLVMTargetMachineRef machine, struct cpu_target *target) {
     char *features = LLVMGetTargetMachineFeatureString(machine);
-    bool zmm, ymm;
+    bool zmm, ymm, bf16;
     if (*features) {
         zmm = has_feature(features, "avx512f") && has_feature(features, "avx512vl");
         ymm = has_feature(features, "avx2");
+        bf16 = has_feature(features, "avx512bf16");
         target->fma = has_feature(features, "fma");
     } else {
         LLVMMemoryBufferRef text = probe(machine);
         const char *code = text ? LLVMGetBufferStart(text) : "";
         zmm = strstr(code, "%zmm") != NULL;
         ymm = strstr(code, "%ymm") != NULL;
+        bf16 = zmm && strstr(code, "vcvtneps2bf16") != NULL;
         target->fma = strstr(code, "vfmadd") != NULL;
         if (text) LLVMDisposeMemoryBuffer(text);
     }
     LLVMDisposeMessage(features);
     target->vector_bytes = zmm ? 64 : ymm ? 32 : 16;
     target->vector_registers = zmm ? 32 : 16;
+    target->s16_pairs = PAIRS_INSTRUCTION;
+    target->bf16_pairs = zmm && bf16 ? PAIRS_INSTRUCTION : PAIRS_NONE;
 }
 
 static int64_t cache_size(int name, int64_t otherwise) {

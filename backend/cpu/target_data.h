@@ -7,11 +7,19 @@
 
 #include <llvm-c/TargetMachine.h>
 
+/* How sums of two products are computed in the place of one element. */
+enum cpu_pairs {
+    PAIRS_NONE,
+    PAIRS_BY_PARTS,    /* by plain vector operations: the form alone, for tests */
+    PAIRS_INSTRUCTION, /* by an instruction of x86 */
+};
+
 struct cpu_target {
-    int vector_bytes;     /* of the widest vector registers */
-    int vector_registers; /* how many there are */
-    bool fma;             /* a multiply-add is one instruction */
-    int64_t l1, l2, l3;   /* bytes of data cache that one core may count on */
+    int vector_bytes;                     /* of the widest vector registers */
+    int vector_registers;                 /* how many there are */
+    bool fma;                             /* a multiply-add is one instruction */
+    enum cpu_pairs s16_pairs, bf16_pairs; /* of 16-bit integers to s32, of bf16 to f32 */
+    int64_t l1, l2, l3;                   /* bytes of data cache that one core may count on */
 };
 
 /* Reads it from the target machine. The caches of the machine at hand where `host`, else those of a

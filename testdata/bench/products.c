@@ -168,7 +168,7 @@ int main(int argc, char **argv) {
     spec.m = (struct product_dims){1, {{m, ta ? 1 : k, 0, n}}};
     spec.n = (struct product_dims){1, {{n, 0, tb ? k : 1, 1}}};
     spec.k = (struct product_dims){1, {{k, ta ? m : 1, tb ? 1 : n, 0}}};
-    struct compiled_product p = testing_compile(&spec, NULL, file != NULL);
+    struct compiled_product p = testing_compile(&spec, NULL, file != NULL, NULL);
     if (file) {
         FILE *f = fopen(file, "w");
         if (!f) return 1;
