@@ -5,6 +5,7 @@
  * that read the same array become one where that is one kernel. */
 #include "passes/dataflow.h"
 #include "passes/fusion_group.h"
+#include "passes/util.h"
 
 enum {
     MOST_GROUPS = 16,       /* users' kernels that are looked at */
@@ -299,6 +300,33 @@ static bool is_reduce_part(const struct hlo_instr *instr) {
     return instr->opcode == OP_GET_TUPLE_ELEMENT && is_fusible_reduce(instr->operands[0]);
 }
 
+/* What is written depends on other places of the array that is updated: computed in the update's
+ * kernel, in place, it would find some of them overwritten, so that each would be copied before.
+ * Better one kernel that computes it all, and one that writes it. */
+static bool reads_other_places(const struct hlo_instr *update) {
+    enum { MOST = 64 };
+    const struct hlo_instr *seen[MOST], *target = update->operands[0];
+    int count = 0;
+    if (instr_is_composed(update->operands[1])) seen[count++] = update->operands[1];
+    for (int next = 0; next < count; next++) {
+        const struct hlo_instr *instr = seen[next];
+        for (int i = 0; i < instr->noperands; i++) {
+            const struct hlo_instr *operand = instr->operands[i];
+            int at = 0;
+            if (operand == target && !reads_replaced(instr, update)) return true;
+            while (at < count && seen[at] != operand)
+                at++;
+            if (at == count && count < MOST && instr_is_composed(operand)) seen[count++] = operand;
+        }
+    }
+    return false;
+}
+
+static bool takes_producers(const struct hlo_instr *instr) {
+    if (instr->opcode == OP_DYNAMIC_UPDATE_SLICE) return !reads_other_places(instr);
+    return is_reduce_part(instr);
+}
+
 static void visit(struct fuser *fuser, struct hlo_instr *instr) {
     struct readers readers;
     find_readers(instr, &readers);
@@ -309,7 +337,7 @@ static void visit(struct fuser *fuser, struct hlo_instr *instr) {
     else if (can_compose(fuser, instr))
         visit_composed(fuser, instr, &readers);
     else
-        start(fuser, instr, instr->opcode == OP_DYNAMIC_UPDATE_SLICE || is_reduce_part(instr));
+        start(fuser, instr, takes_producers(instr));
     merge_siblings(fuser, instr);
 }
 

@@ -182,17 +182,6 @@ static bool add_product(struct analysis *a, const struct hlo_instr *product) {
     return true;
 }
 
-/* A dynamic-slice of just what the update replaces. */
-static bool reads_replaced(const struct hlo_instr *slice, const struct hlo_instr *update) {
-    if (slice->opcode != OP_DYNAMIC_SLICE || slice->operands[0] != update->operands[0])
-        return false;
-    if (!shape_same_dims(slice->shape, update->operands[1]->shape)) return false;
-    if (slice->noperands + 1 != update->noperands) return false;
-    for (int i = 1; i < slice->noperands; i++)
-        if (slice->operands[i] != update->operands[i + 1]) return false;
-    return true;
-}
-
 /* What is between the slice and the update happens at the same index. */
 static bool stays_in_place(const struct analysis *a, const struct hlo_instr *instr,
                            const struct hlo_instr *update) {

@@ -261,13 +261,6 @@ static struct hlo_instr *gather_of_number(struct pass_context *context, struct h
     return spread_scalar(context, instr, operand->operands[0]);
 }
 
-static bool same_starts(const struct hlo_instr *slice, const struct hlo_instr *update) {
-    if (slice->noperands + 1 != update->noperands) return false;
-    for (int i = 1; i < slice->noperands; i++)
-        if (slice->operands[i] != update->operands[i + 1]) return false;
-    return true;
-}
-
 /* What has just been written there: both starts are clamped alike. */
 static struct hlo_instr *slice_of_update(struct pass_context *context, struct hlo_instr *instr) {
     struct hlo_instr *update = instr->operands[0];

@@ -133,6 +133,18 @@ const struct shape **shape_leaves(struct arena *arena, const struct shape *shape
     return leaves;
 }
 
+bool same_starts(const struct hlo_instr *slice, const struct hlo_instr *update) {
+    if (slice->noperands + 1 != update->noperands) return false;
+    for (int i = 1; i < slice->noperands; i++)
+        if (slice->operands[i] != update->operands[i + 1]) return false;
+    return true;
+}
+
+bool reads_replaced(const struct hlo_instr *instr, const struct hlo_instr *update) {
+    return instr->opcode == OP_DYNAMIC_SLICE && instr->operands[0] == update->operands[0] &&
+           shape_same_dims(instr->shape, update->operands[1]->shape) && same_starts(instr, update);
+}
+
 bool ints_equal(int count, const int64_t *a, const int64_t *b) {
     return count == 0 || memcmp(a, b, (size_t)count * sizeof *a) == 0;
 }

@@ -34,6 +34,10 @@ enum hlo_opcode reducer_operation(const struct hlo_computation *reducer);
 bool reducer_only_chooses(const struct hlo_computation *reducer);
 /* The leaves of a shape in order, in `arena` (shape_leaf walks anew for each). */
 const struct shape **shape_leaves(struct arena *arena, const struct shape *shape);
+/* A dynamic-slice starts where a dynamic-update-slice does. */
+bool same_starts(const struct hlo_instr *slice, const struct hlo_instr *update);
+/* A dynamic-slice of just what the update replaces. */
+bool reads_replaced(const struct hlo_instr *instr, const struct hlo_instr *update);
 bool ints_equal(int count, const int64_t *a, const int64_t *b);
 
 #endif
