@@ -305,6 +305,26 @@ static void fetch_turned(struct fetcher *f, const struct tarray *array, const st
     }
 }
 
+/* One row a sublane, none of which are 8 apart: 8 rows are loaded, and each sublane takes its own.
+ */
+static bool fetch_near_rows(struct fetcher *f, const struct tarray *array, struct ix row,
+                            struct ix lane, treg *raw) {
+    struct kernel *k = f->k;
+    int64_t low = row.v_low, high = row.v_high;
+    *(row.rows < 0 ? &low : &high) += (int64_t)row.rows * (TPU_SUBLANES - 1);
+    struct ix first = ix_addi(ix_scalar(row.s), (int32_t)low);
+    if (row.lanes || high - low >= TPU_SUBLANES || !within_memory(f, array, first) ||
+        !within_memory(f, array, ix_addi(first, TPU_SUBLANES - 1)))
+        return false;
+    row.s = sx_const(-(int32_t)low);
+    treg from = ix_reg(k, row);
+    for (int p = 0; p < array->layout.planes; p++) {
+        treg rows = load_rows(f, array, p, first.s, 1);
+        raw[p] = pick_lanes(k, k_xlu(k, TPU_XPERMS, rows, from), lane);
+    }
+    return true;
+}
+
 /* Raw words, and the part of each in which the element lies. */
 static void fetch_raw(struct fetcher *f, const struct tarray *array, const struct place *place,
                       struct ix lane, struct ix lane_tile, treg active, treg *raw) {
@@ -327,6 +347,7 @@ static void fetch_raw(struct fetcher *f, const struct tarray *array, const struc
     }
     int32_t first;
     int64_t count;
+    if (row.by_row && fetch_near_rows(f, array, row, lane, raw)) return;
     if (is_turned(f, array, place, row, lane, lane_tile))
         fetch_turned(f, array, place, row, lane, lane_tile, raw);
     else if (rows_are_near(array, row, &first, &count))

@@ -15,11 +15,14 @@ struct sx {
 };
 
 /* An index for each element of a vector register: s + rows * sublane + lanes * lane + v. v is a
- * vector register, 0: none. Bounds as above. */
+ * vector register, 0: none, of numbers from v_low to v_high; by_row: one number a sublane. Bounds
+ * as above. */
 struct ix {
     struct sx s;
     int32_t rows, lanes;
     treg v;
+    bool by_row;
+    int64_t v_low, v_high;
     int64_t low, high;
 };
 
@@ -135,6 +138,9 @@ struct ix ix_mod(struct kernel *k, struct ix a, int32_t c);
 /* Within [low, high]: by selects where it may be outside. */
 struct ix ix_clamp(struct kernel *k, struct ix a, int32_t low, int32_t high);
 treg ix_reg(struct kernel *k, struct ix a); /* a vector register */
+/* a / step where that is a whole number and a within [0, last]; *inside (a mask, 0: always) loses
+ * the others, for which anything comes that is not far from the range. */
+struct ix ix_unstride(struct kernel *k, struct ix a, int32_t step, int32_t last, treg *inside);
 /* Mask of low <= a <= high; 0 where that always holds. */
 treg ix_within(struct kernel *k, struct ix a, int32_t low, int32_t high);
 bool ix_same(struct ix a, struct ix b);

@@ -86,14 +86,7 @@ static void add_sources(struct job *job, const struct hlo_instr *instr, const st
         int32_t step = (int32_t)window->v[d].stride, last = (int32_t)(source->dims[d] - 1) * step;
         struct ix at = ix_addi(tile.index[d], (int32_t)window->v[d].pad_low);
         at = ix_add(k, at, ix_muli(k, ix_scalar(nest.at[d]), -1));
-        inside = m_and(k, inside, ix_within(k, at, 0, last));
-        if (step > 1) {
-            at = ix_clamp(k, at, 0, last);
-            treg rest = ix_reg(k, ix_mod(k, at, step));
-            inside = m_and(k, inside, k_binary_i(k, TPU_VEQ, rest, 0));
-            at = ix_div(k, at, step);
-        }
-        index[d] = at;
+        index[d] = ix_unstride(k, at, step, last, &inside);
     }
     treg active = m_and(k, valid, inside);
     treg won = fetch(&job->g.f, winner, index, active).v[0];

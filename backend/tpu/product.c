@@ -231,12 +231,7 @@ static struct ix input_place(struct kernel *k, const struct window_dim *window, 
     struct ix at = ix_add(k, ix_muli(k, out, (int32_t)window->stride),
                           ix_muli(k, w, (int32_t)window->rhs_dilate));
     at = ix_addi(at, -(int32_t)window->pad_low);
-    *inside = m_and(k, *inside, ix_within(k, at, 0, last));
-    if (step == 1) return at;
-    at = ix_clamp(k, at, 0, last);
-    treg rest = ix_reg(k, ix_mod(k, at, step));
-    *inside = m_and(k, *inside, k_binary_i(k, TPU_VEQ, rest, 0));
-    return ix_div(k, at, step);
+    return ix_unstride(k, at, step, last, inside);
 }
 
 static void input_index(struct kernel *k, const struct product *p, struct ix group,

@@ -95,14 +95,7 @@ static struct tval pad(struct values *g, const struct hlo_instr *instr, const st
         int32_t step = (int32_t)padding->v[d].interior + 1;
         int32_t size = (int32_t)from->dims[d];
         struct ix at = ix_addi(index[d], -(int32_t)padding->v[d].low);
-        inside = m_and(k, inside, ix_within(k, at, 0, (size - 1) * step));
-        if (step > 1) {
-            at = ix_clamp(k, at, 0, (size - 1) * step);
-            treg rest = ix_reg(k, ix_mod(k, at, step));
-            inside = m_and(k, inside, k_binary_i(k, TPU_VEQ, rest, 0));
-            at = ix_div(k, at, step);
-        }
-        inner[d] = at;
+        inner[d] = ix_unstride(k, at, step, (size - 1) * step, &inside);
     }
     struct tval value = operand_at(g, instr, 0, inner, m_and(k, active, inside));
     return inside ? element_select(k, inside, value, fill) : value;

@@ -66,12 +66,7 @@ static struct ix window_index(struct kernel *k, const struct window_dim *window,
     at = ix_add(k, at, ix_scalar(sx_muli(k, w, (int32_t)window->rhs_dilate)));
     at = ix_addi(at, -(int32_t)window->pad_low);
     int32_t step = (int32_t)window->lhs_dilate, last = (int32_t)(size - 1) * step;
-    *inside = m_and(k, *inside, ix_within(k, at, 0, last));
-    if (step == 1) return at;
-    at = ix_clamp(k, at, 0, last);
-    treg rest = ix_reg(k, ix_mod(k, at, step));
-    *inside = m_and(k, *inside, k_binary_i(k, TPU_VEQ, rest, 0));
-    return ix_div(k, at, step);
+    return ix_unstride(k, at, step, last, inside);
 }
 
 void value_reduce_window(struct values *g, const struct hlo_instr *instr, const struct ix *index,
