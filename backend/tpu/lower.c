@@ -148,6 +148,7 @@ static const char *finish_code(struct job *job) {
     mir->spill_word = SMEM_SPILL;
     begin_lines(lower, job->instr);
     int first = lower->code.count;
+    mir_remove_dead(mir);
     const char *why = mir_finish(mir, &lower->code);
     if (lower->code.count == first) lower->nlines--;
     if (why) return why;

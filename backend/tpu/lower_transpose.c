@@ -37,17 +37,10 @@ static void find_side(struct side *side, int dim) {
 }
 
 static bool find_sides(struct transposer *x, const struct hlo_instr *instr) {
-<<<<<<< HEAD
-    if (instr->opcode != OP_TRANSPOSE) return false;
-    const struct shape *from = instr->operands[0]->shape, *to = instr->shape;
-    struct tpu_layout in, out;
-    if (to->count == 0 || to->rank < 2) return false;
-=======
     const struct shape *to = instr->shape;
     struct tpu_layout in, out;
     if (instr->opcode != OP_TRANSPOSE || to->count == 0 || to->rank < 2) return false;
     const struct shape *from = instr->operands[0]->shape;
->>>>>>> bd48982 (TPU indices: what is one number a sublane divides by itself; near rows are loaded at once)
     if (!tpu_layout_of(&in, from) || !tpu_layout_of(&out, to) || in.packing > 1) return false;
     x->from = instr_ints(instr, ATTR_DIMENSIONS);
     return x->from.v[out.order[0]] != in.order[0];

@@ -118,13 +118,16 @@ bool mir_live_in(const struct mir_liveness *live, int block, treg reg);
 
 /* Software pipelining: loops of one block become a settled prologue, kernel and epilogue where that
  * takes fewer cycles; their group is the loop's block + 1. Before registers are allocated. By
- * block: `refused`, the loop stays as it is; `tight`, it spares the registers that spilling needs.
- */
-void mir_pipeline(struct mir *mir, const bool *refused, const bool *tight);
+ * block: `refused`, the loop stays as it is; `tight`, a set of classes of which it spares the
+ * registers that spilling needs. */
+void mir_pipeline(struct mir *mir, const bool *refused, const unsigned *tight);
 
+/* Leaves out what only computes results that nobody reads (mir_dead.c). */
+void mir_remove_dead(struct mir *mir);
 /* Gives every virtual register a physical one, or memory. NULL, or why that cannot be. *group: 0,
- * or a settled group that needs more registers than there are; no code has changed then. */
-const char *mir_allocate(struct mir *mir, int *group);
+ * or a settled group that needs more registers than there are, of *classes (a set); no code has
+ * changed then. */
+const char *mir_allocate(struct mir *mir, int *group, unsigned *classes);
 
 /* A branch whose target is still to be filled in: pair 0 of a bundle. */
 struct mir_fixup {

@@ -193,7 +193,7 @@ static void color_class(struct pipeliner *p, enum mir_class class) {
 }
 
 /* Chooses how often the kernel is unrolled, and registers. */
-static bool color_values(struct pipeliner *p, bool tight) {
+static bool color_values(struct pipeliner *p, unsigned tight) {
     static const int room[] = {
         [MIR_S] = TPU_SREGS, [MIR_V] = TPU_VREGS, [MIR_M] = TPU_MASKS - 1, [MIR_P] = TPU_PREDS - 1};
     static const int spare[] = {[MIR_S] = 4, [MIR_V] = 4, [MIR_M] = 2, [MIR_P] = 0};
@@ -210,7 +210,7 @@ static bool color_values(struct pipeliner *p, bool tight) {
     p->colors = arena_array(body->arena, (size_t)(body->nvalues * p->unroll) + 1, sizeof(int));
     for (int class = MIR_S; class < MIR_CLASSES; class ++) {
         color_class(p, (enum mir_class) class);
-        int left = room[class] - body->shared[class] - (tight ? spare[class] : 0);
+        int left = room[class] - body->shared[class] - (tight >> class & 1 ? spare[class] : 0);
         if (class == MIR_S) left--; /* what counts the kernel's turns */
         if (p->ncolors[class] > left) return false;
     }
@@ -249,7 +249,7 @@ static int64_t divide(struct pipeliner *p) {
     return bundles;
 }
 
-static bool try_ii(struct pipeliner *p, int ii, bool tight) {
+static bool try_ii(struct pipeliner *p, int ii, unsigned tight) {
     p->m.ii = ii;
     p->branch_row = (ii * (TPU_BRANCH_DELAY + 1) - TPU_BRANCH_DELAY - 1) % ii;
     if (!modulo_schedule(&p->m) || !fifos_hold(p)) return false;
@@ -297,7 +297,7 @@ static void find_needs(struct pipeliner *p) {
 }
 
 /* The least ii for which all fits, as long as it is faster than one iteration after the other. */
-static bool choose_schedule(struct pipeliner *p, bool tight, int depth) {
+static bool choose_schedule(struct pipeliner *p, unsigned tight, int depth) {
     struct loop_body *body = &p->body;
     int length = loop_body_length(body), least = loop_body_resource_ii(body);
     p->m = (struct modulo){.arena = body->arena,
@@ -451,7 +451,7 @@ static bool *find_private(const struct mir *mir, struct arena *arena) {
     return private;
 }
 
-void mir_pipeline(struct mir *mir, const bool *refused, const bool *tight) {
+void mir_pipeline(struct mir *mir, const bool *refused, const unsigned *tight) {
     struct arena *arena = arena_new();
     struct mir_liveness live;
     struct writer w = {.mir = mir};

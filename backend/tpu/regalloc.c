@@ -320,23 +320,25 @@ static void rewrite(struct allocator *a) {
     }
 }
 
-/* A settled group that refers to something in memory, for which it has no room; 0: none. */
-static int cramped_group(struct allocator *a) {
+/* A settled group that refers to something in memory, for which it has no room; 0: none. *classes:
+ * of that. */
+static int cramped_group(struct allocator *a, unsigned *classes) {
     const struct mir *mir = a->mir;
+    *classes = 0;
     for (int b = 0; b < mir->nblocks; b++) {
         for (int i = 0; i < mir->blocks[b].count && mir->blocks[b].settled; i++) {
-            struct mir_ref reads[MIR_MOST_READS], write;
+            struct mir_ref reads[MIR_MOST_READS + 1], write;
             int n = mir_refs(&mir->blocks[b].ops[i], reads, &write);
-            bool cramped = write.reg && a->ranges[*write.reg].phys < 0;
+            if (write.reg) reads[n++] = write;
             for (int k = 0; k < n; k++)
-                cramped |= a->ranges[*reads[k].reg].phys < 0;
-            if (cramped) return mir->blocks[b].group;
+                if (a->ranges[*reads[k].reg].phys < 0) *classes |= 1u << reads[k].class;
+            if (*classes) return mir->blocks[b].group;
         }
     }
     return 0;
 }
 
-const char *mir_allocate(struct mir *mir, int *group) {
+const char *mir_allocate(struct mir *mir, int *group, unsigned *classes) {
     if (mir->nregs > MOST_RANGES) return "a kernel has too many values";
     struct allocator a = {.mir = mir, .arena = arena_new()};
     a.ranges = arena_array(a.arena, (size_t)mir->nregs, sizeof *a.ranges);
@@ -360,7 +362,7 @@ const char *mir_allocate(struct mir *mir, int *group) {
         a.reserved[MIR_V] = true;
         scan_class(&a, MIR_V);
     }
-    *group = why ? 0 : cramped_group(&a);
+    *group = why ? 0 : cramped_group(&a, classes);
     if (!why && !*group) {
         give_slots(&a);
         rewrite(&a);

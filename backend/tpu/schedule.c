@@ -430,15 +430,17 @@ const char *mir_schedule(struct mir *mir, struct mir_code *code, int *group) {
 const char *mir_finish(struct mir *mir, struct mir_code *code) {
     struct mir plain = *mir;
     bool *refused = arena_array(mir->arena, (size_t)plain.nblocks + 1, sizeof *refused);
-    bool *tight = arena_array(mir->arena, (size_t)plain.nblocks + 1, sizeof *tight);
+    unsigned *tight = arena_array(mir->arena, (size_t)plain.nblocks + 1, sizeof *tight);
     for (;;) {
         int group;
+        unsigned classes = 0, all = ~0u;
         *mir = plain;
         mir_pipeline(mir, refused, tight);
-        const char *why = mir_allocate(mir, &group);
+        const char *why = mir_allocate(mir, &group, &classes);
         if (!why && !group) why = mir_schedule(mir, code, &group);
         if (why || !group) return why;
-        refused[group - 1] = tight[group - 1];
-        tight[group - 1] = true;
+        if (!classes) classes = all; /* it could not be packed */
+        refused[group - 1] = (tight[group - 1] & classes) == classes;
+        tight[group - 1] |= classes;
     }
 }
