@@ -14,7 +14,8 @@ struct multiplier {
     int64_t chunks;           /* in a block of m */
     int64_t m_blocks;
     int64_t m_rows, k_rows; /* of a block of m; of a block of k, whole tiles */
-    struct tarray a;        /* [k tile][row of m in the block][128] */
+    int64_t copies;       /* of the operands' arrays: one for each batch, or one for all in turn */
+    struct tarray a;      /* [k tile][row of m in the block][128] */
     struct tarray turned; /* [m tile of the block][row of k][128], where A has its lanes along m */
     struct tarray b;      /* [n tile][row of k][128]; or [k tile][row of n][128] */
     struct tarray c;      /* [batch, n tile of all][row of m][128] */
@@ -86,17 +87,18 @@ static bool choose_blocks(struct multiplier *x) {
     x->k_blocks = ceil_div(all_k, x->k_tiles);
     x->blocks = ceil_div(all_n, x->n_tiles);
     x->m_blocks = ceil_div(groups * TPU_SUBLANES, x->m_rows);
+    bool one_block = x->k_blocks == 1 && x->blocks == 1 && x->m_blocks == 1;
+    x->copies = one_block && rows_needed(x) * p->batches <= left ? p->batches : 1;
     return true;
 }
 
 static bool make_arrays(struct multiplier *x) {
     const struct product *p = &x->p;
-    int64_t n_rows = x->n_tiles * TPU_LANES;
-    if (p->a_turned && !make_array(x, ceil_div(x->m_rows, TPU_LANES), x->k_rows, &x->turned))
-        return false;
-    return make_array(x, x->k_tiles, x->m_rows, &x->a) &&
-           make_array(x, p->b_turned ? x->k_tiles : x->n_tiles, p->b_turned ? n_rows : x->k_rows,
-                      &x->b) &&
+    int64_t n_rows = x->n_tiles * TPU_LANES, m_tiles = ceil_div(x->m_rows, TPU_LANES);
+    if (p->a_turned && !make_array(x, x->copies * m_tiles, x->k_rows, &x->turned)) return false;
+    return make_array(x, x->copies * x->k_tiles, x->m_rows, &x->a) &&
+           make_array(x, x->copies * (p->b_turned ? x->k_tiles : x->n_tiles),
+                      p->b_turned ? n_rows : x->k_rows, &x->b) &&
            make_array(x, p->batches * x->blocks * x->n_tiles, x->m_blocks * x->m_rows, &x->c);
 }
 
@@ -109,6 +111,12 @@ static void clear_array(struct multiplier *x, const struct tarray *array) {
     struct sx row = sx_addi(sx_muli(k, at, TPU_SUBLANES), (int32_t)array->row);
     k_store(k, k_const(k, 0), row, 0, array->tag);
     loop_end(k, &loop, 0);
+}
+
+/* Where this batch's part of an operand's array begins. */
+static struct sx part_row(struct multiplier *x, const struct tarray *array) {
+    int64_t rows = x->copies > 1 ? array->layout.dims[0] / x->copies * array->layout.dims[1] : 0;
+    return sx_addi(sx_muli(x->job.k, x->batch.s, (int32_t)rows), (int32_t)array->row);
 }
 
 /* 8 places of an axis along the sublanes, from `first` on. */
@@ -188,7 +196,6 @@ static void lay_out(struct multiplier *x, const struct tarray *array, int free, 
     struct row_loops groups;
     struct ix index[SHAPE_MAX_RANK], row_parts[SHAPE_MAX_RANK], lane_parts[SHAPE_MAX_RANK];
     treg inside = 0, here = 0;
-    clear_array(x, array);
     struct sx at = loop_begin(k, &segments, ceil_div(lanes.count, segment));
     struct sx place = sx_muli(k, at, segment), tile = sx_div(k, place, TPU_LANES);
     struct sx lane = sx_mod(k, place, TPU_LANES);
@@ -206,7 +213,7 @@ static void lay_out(struct multiplier *x, const struct tarray *array, int free, 
     struct tval value =
         value_at(&x->job.g, x->p.instr->operands[operand], 0, index, m_and(k, inside, here));
     if (inside) value.v[0] = k_select(k, inside, value.v[0], k_const(k, 0));
-    struct sx to = sx_addi(sx_add(k, base, groups.row), (int32_t)array->row);
+    struct sx to = sx_add(k, sx_add(k, base, groups.row), part_row(x, array));
     k_store(k, value.v[0], to, here, array->tag);
     x->job.g.nmemos = memos;
     rows_end(x, &groups);
@@ -221,8 +228,8 @@ static void turn(struct multiplier *x) {
     struct sx kt = loop_begin(k, &k_loop, x->k_tiles);
     struct sx from = sx_add(k, sx_muli(k, m, (int32_t)x->k_rows), sx_muli(k, kt, TPU_LANES));
     struct sx to = sx_add(k, sx_muli(k, kt, (int32_t)x->m_rows), sx_muli(k, m, TPU_LANES));
-    from = sx_addi(from, (int32_t)x->turned.row);
-    to = sx_addi(to, (int32_t)x->a.row);
+    from = sx_add(k, from, part_row(x, &x->turned));
+    to = sx_add(k, to, part_row(x, &x->a));
     for (int i = 0; i < TPU_TRANSPOSE_MAX; i++) {
         treg v =
             k_load(k, sx_addi(from, i * TPU_SUBLANES), MIR_STRIDE_1, sx_const(0), x->turned.tag);
@@ -243,16 +250,18 @@ static struct side side_of_k(const struct multiplier *x) {
     return (struct side){AXIS_K, x->k_first, total < x->k_rows ? total : x->k_rows};
 }
 
+static const struct tarray *array_of_a(const struct multiplier *x) {
+    return x->p.a_turned ? &x->turned : &x->a;
+}
+
 static void lay_out_a(struct multiplier *x) {
     struct side m = {AXIS_M, x->m_first, x->m_rows};
     struct side sum = side_of_k(x);
     if (x->p.axis[AXIS_M].total < x->m_rows) m.count = x->p.axis[AXIS_M].total;
-    if (!x->p.a_turned) {
+    if (x->p.a_turned)
+        lay_out(x, &x->turned, AXIS_M, sum, m);
+    else
         lay_out(x, &x->a, AXIS_M, m, sum);
-        return;
-    }
-    lay_out(x, &x->turned, AXIS_M, sum, m);
-    turn(x);
 }
 
 static void lay_out_b(struct multiplier *x) {
@@ -360,8 +369,8 @@ static void multiply_block(struct multiplier *x) {
     struct sx tile = x->p.b_turned ? kt : n, within = x->p.b_turned ? n : kt;
     struct sx b_row = sx_muli(k, tile, (int32_t)x->b.layout.dims[1]);
     b_row = sx_add(k, b_row, sx_muli(k, within, TPU_LANES));
-    b_row = sx_addi(b_row, (int32_t)x->b.row);
-    struct sx a_row = sx_addi(sx_muli(k, kt, (int32_t)a_rows), (int32_t)x->a.row);
+    b_row = sx_add(k, b_row, part_row(x, &x->b));
+    struct sx a_row = sx_add(k, sx_muli(k, kt, (int32_t)a_rows), part_row(x, &x->a));
     /* Small products first: the sum is rounded at its full size only by the last pass. Those of
      * parts so small that they do not count are left out, and of integers those past 32 bits. */
     int most = x->p.integer ? (int)sizeof(int32_t) - 1 : x->p.parts - 1;
@@ -374,27 +383,56 @@ static void multiply_block(struct multiplier *x) {
     loop_end(k, &n_loop, 0);
 }
 
-static void multiply_all(struct multiplier *x) {
+static void find_c_base(struct multiplier *x, struct sx n) {
+    struct kernel *k = x->job.k;
+    struct sx tile = sx_add(k, sx_muli(k, x->batch.s, (int32_t)x->blocks), n);
+    x->c_base = sx_muli(k, tile, (int32_t)(x->n_tiles * x->c.layout.dims[1]));
+    x->c_base = sx_addi(sx_add(k, x->c_base, x->m_first), (int32_t)x->c.row);
+}
+
+/* Block by block, in arrays that are used again for the next. */
+static void multiply_in_turn(struct multiplier *x) {
     struct kernel *k = x->job.k;
     struct loop batch, n_blocks, k_blocks, m_blocks;
-    int64_t rows = x->a.layout.dims[1], c_rows = x->c.layout.dims[1];
     x->batch = ix_scalar(loop_begin(k, &batch, x->p.batches));
     struct sx n = loop_begin(k, &n_blocks, x->blocks);
     x->n_first = sx_muli(k, n, (int32_t)x->n_tiles * TPU_LANES);
     struct sx block = loop_begin(k, &k_blocks, x->k_blocks);
     x->k_first = sx_muli(k, block, (int32_t)x->k_rows);
+    clear_array(x, &x->b);
     lay_out_b(x);
     struct sx m = loop_begin(k, &m_blocks, x->m_blocks);
-    x->m_first = sx_muli(k, m, (int32_t)rows);
+    x->m_first = sx_muli(k, m, (int32_t)x->a.layout.dims[1]);
+    clear_array(x, array_of_a(x));
     lay_out_a(x);
-    struct sx tile = sx_add(k, sx_muli(k, x->batch.s, (int32_t)x->blocks), n);
-    x->c_base = sx_muli(k, tile, (int32_t)(x->n_tiles * c_rows));
-    x->c_base = sx_addi(sx_add(k, x->c_base, x->m_first), (int32_t)x->c.row);
+    if (x->p.a_turned) turn(x);
+    find_c_base(x, n);
     multiply_block(x);
     loop_end(k, &m_blocks, 0);
     loop_end(k, &k_blocks, 0);
     loop_end(k, &n_blocks, 0);
     loop_end(k, &batch, 0);
+}
+
+static void multiply_batch(struct multiplier *x) {
+    find_c_base(x, sx_const(0));
+    multiply_block(x);
+}
+
+/* Step by step, each for all batches: loops so simple that they are pipelined. */
+static void multiply_together(struct multiplier *x) {
+    static void (*const steps[])(struct multiplier *) = {lay_out_b, lay_out_a, turn,
+                                                         multiply_batch};
+    x->m_first = x->n_first = x->k_first = sx_const(0);
+    clear_array(x, &x->b);
+    clear_array(x, array_of_a(x));
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        struct loop batch;
+        if (steps[i] == turn && !x->p.a_turned) continue;
+        x->batch = ix_scalar(loop_begin(x->job.k, &batch, x->p.batches));
+        steps[i](x);
+        loop_end(x->job.k, &batch, 0);
+    }
 }
 
 static void write_result(struct multiplier *x, const struct tarray *result) {
@@ -448,7 +486,10 @@ bool lower_product(struct lower *lower, const struct hlo_instr *instr) {
         return lower_map(lower, instr);
     }
     clear_array(&x, &x.c);
-    multiply_all(&x);
+    if (x.copies > 1)
+        multiply_together(&x);
+    else
+        multiply_in_turn(&x);
     if (direct) {
         result.in_vmem = true;
         result.row = x.c.row;
