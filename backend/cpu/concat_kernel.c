@@ -26,14 +26,6 @@ int64_t concat_kernel_units(const struct hlo_instr *instr) {
     return PARTS;
 }
 
-/* size * part / PARTS, without overflow for any size of an array. */
-static LLVMValueRef part_of(struct cpu_gen *g, int64_t size, LLVMValueRef part) {
-    LLVMBuilderRef b = g->b.builder;
-    LLVMValueRef whole = LLVMBuildMul(b, part, gen_i64(g, size / PARTS), "");
-    LLVMValueRef rest = LLVMBuildMul(b, part, gen_i64(g, size % PARTS), "");
-    return LLVMBuildAdd(b, whole, LLVMBuildUDiv(b, rest, gen_i64(g, PARTS), ""), "");
-}
-
 static void store_operand(struct cpu_gen *g, struct cpu_kernel *k, const struct hlo_instr *joined,
                           const struct hlo_instr *operand, int64_t start) {
     const struct shape *shape = operand->shape;
@@ -41,8 +33,8 @@ static void store_operand(struct cpu_gen *g, struct cpu_kernel *k, const struct 
     struct cpu_loop loops[SHAPE_MAX_RANK];
     LLVMValueRef index[SHAPE_MAX_RANK], at[SHAPE_MAX_RANK];
     if (shape->count == 0) return;
-    loops[0] = gen_range_begin(g, part_of(g, shape->dims[0], k->begin),
-                               part_of(g, shape->dims[0], k->end));
+    loops[0] = gen_range_begin(g, gen_part(g, shape->dims[0], PARTS, k->begin),
+                               gen_part(g, shape->dims[0], PARTS, k->end));
     index[0] = loops[0].i;
     gen_index_bound(g, index[0], shape->dims[0]);
     gen_nest_begin(g, shape->rank - 1, shape->dims + 1, loops + 1, index + 1);

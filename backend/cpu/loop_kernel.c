@@ -89,11 +89,48 @@ static bool is_flat(const struct hlo_instr *instr) {
     return true;
 }
 
-static int64_t rows_of(const struct shape *shape) {
+/* A row: the dims from `first` on. The loop goes along `first`; what comes after it is so short
+ * that it is written out, so that vectors go along something longer. */
+struct row {
+    int first;
+    int64_t written; /* elements in each step of the loop */
+    int64_t pieces;  /* that the loop goes in, where there are few rows to share */
+};
+
+static struct row row_of(const struct hlo_instr *instr, const struct shape *shape) {
+    enum { MOST_WRITTEN = 8, MOST_INSTRS = 96, FEW_ROWS = 16, PIECES = 32, LONG_ROW = 2048 };
+    struct row row = {.first = shape->rank ? gen_inner_dim(shape) : 0, .written = 1, .pieces = 1};
+    int64_t instrs = instr->opcode == OP_FUSION ? instr->called[0]->count : 1;
+    while (row.first > 0) {
+        int64_t size = shape->dims[row.first], written = row.written * size;
+        if (written > MOST_WRITTEN || written * instrs > MOST_INSTRS) break;
+        int next = row.first - 1; /* the next that is not 1 */
+        while (next > 0 && shape->dims[next] == 1)
+            next--;
+        if (shape->dims[next] < size) break;
+        row.first = next;
+        row.written = written;
+    }
     int64_t rows = 1;
-    for (int d = 0; d < gen_inner_dim(shape); d++)
+    for (int d = 0; d < row.first; d++)
         rows *= shape->dims[d];
-    return rows;
+    if (shape->rank && rows < FEW_ROWS && shape->dims[row.first] >= LONG_ROW) row.pieces = PIECES;
+    return row;
+}
+
+static int64_t pieces_of(const struct hlo_instr *instr, const struct shape *shape) {
+    struct row row = row_of(instr, shape);
+    int64_t pieces = row.pieces;
+    for (int d = 0; d < row.first; d++)
+        pieces *= shape->dims[d];
+    return pieces;
+}
+
+LLVMValueRef gen_part(struct cpu_gen *g, int64_t size, int64_t parts, LLVMValueRef part) {
+    LLVMBuilderRef b = g->b.builder;
+    LLVMValueRef whole = LLVMBuildMul(b, part, gen_i64(g, size / parts), "");
+    LLVMValueRef rest = LLVMBuildMul(b, part, gen_i64(g, size % parts), "");
+    return LLVMBuildAdd(b, whole, LLVMBuildUDiv(b, rest, gen_i64(g, parts), ""), "");
 }
 
 static bool one_shape(const struct hlo_instr *instr) {
@@ -103,10 +140,10 @@ static bool one_shape(const struct hlo_instr *instr) {
     return true;
 }
 
-/* Elements, rows, or all at once. */
+/* Elements, pieces of rows, or all at once. */
 int64_t loop_kernel_units(const struct hlo_instr *instr) {
     if (is_flat(instr)) return shape_leaf(instr->shape, 0)->count;
-    return one_shape(instr) ? rows_of(shape_leaf(instr->shape, 0)) : 1;
+    return one_shape(instr) ? pieces_of(instr, shape_leaf(instr->shape, 0)) : 1;
 }
 
 /* Values first, then stores: an output may be the same memory as an operand. */
@@ -138,26 +175,55 @@ static void emit_flat(struct cpu_gen *g, struct cpu_kernel *k, int n,
     if (cpu_work_of(k->instr) >= LEAST_INTERLEAVED) gen_loop_interleave(g, &loop, INTERLEAVE);
 }
 
-static void emit_rows(struct cpu_gen *g, LLVMValueRef begin, LLVMValueRef end, int n,
-                      const struct result *results) {
+/* All elements of a step: element e of each of the results is at index[e]. */
+static void store_step(struct cpu_gen *g, int n, const struct result *results, int64_t written,
+                       LLVMValueRef *const *index) {
+    LLVMValueRef *values = arena_array(g->arena, (size_t)(n * written) + 1, sizeof *values);
+    for (int64_t e = 0; e < written; e++)
+        for (int i = 0; i < n; i++)
+            values[e * n + i] = gen_leaf_element(g, results[i].instr, results[i].leaf, index[e]);
+    for (int64_t e = 0; e < written; e++)
+        for (int i = 0; i < n; i++)
+            gen_store(g, results[i].shape, results[i].pointer, index[e], values[e * n + i]);
+}
+
+static void emit_rows(struct cpu_gen *g, const struct hlo_instr *instr, LLVMValueRef begin,
+                      LLVMValueRef end, int n, const struct result *results) {
     const struct shape *shape = results[0].shape;
     if (shape->count == 0) return;
-    LLVMValueRef **index = arena_array(g->arena, (size_t)n + 1, sizeof *index);
-    LLVMValueRef at[SHAPE_MAX_RANK];
-    for (int i = 0; i < n; i++)
-        index[i] = at;
-    int inner = shape->rank ? gen_inner_dim(shape) : 0;
+    struct row row = row_of(instr, shape);
+    LLVMValueRef **index = index_arrays(g, (int)row.written);
+    LLVMValueRef *at = index[0];
     struct cpu_loop outer = gen_range_begin(g, begin, end);
     LLVMValueRef rest = outer.i;
-    gen_index_bound(g, rest, rows_of(shape));
-    for (int d = inner - 1; d >= 0; d--) {
+    gen_index_bound(g, rest, pieces_of(instr, shape));
+    LLVMValueRef piece = gen_index_rem(g, rest, row.pieces);
+    rest = gen_index_div(g, rest, row.pieces);
+    for (int d = row.first - 1; d >= 0; d--) {
         at[d] = gen_index_rem(g, rest, shape->dims[d]);
         rest = gen_index_div(g, rest, shape->dims[d]);
     }
-    struct cpu_loop loops[SHAPE_MAX_RANK];
-    gen_nest_begin(g, shape->rank - inner, shape->dims + inner, loops, at + inner);
-    store_all(g, n, results, index);
-    gen_nest_end(g, shape->rank - inner, loops);
+    struct cpu_loop loop = {0};
+    int64_t size = shape->rank ? shape->dims[row.first] : 1;
+    if (size > 1) {
+        LLVMValueRef next = LLVMBuildAdd(g->b.builder, piece, gen_i64(g, 1), "");
+        loop = gen_range_begin(g, gen_part(g, size, row.pieces, piece),
+                               gen_part(g, size, row.pieces, next));
+        gen_index_bound(g, loop.i, size);
+        at[row.first] = loop.i;
+    } else if (shape->rank) {
+        at[row.first] = gen_i64(g, 0);
+    }
+    for (int64_t e = row.written - 1; e >= 0; e--) {
+        int64_t place = e;
+        memcpy(index[e], at, (size_t)(row.first + 1) * sizeof *at);
+        for (int d = shape->rank - 1; d > row.first; d--) {
+            index[e][d] = gen_i64(g, place % shape->dims[d]);
+            place /= shape->dims[d];
+        }
+    }
+    store_step(g, n, results, row.written, index);
+    if (size > 1) gen_loop_end(g, &loop);
     gen_loop_end(g, &outer);
 }
 
@@ -169,10 +235,11 @@ void loop_kernel_emit(struct cpu_gen *g, struct cpu_kernel *k) {
     if (is_flat(k->instr)) {
         emit_flat(g, k, n, results);
     } else if (one_shape(k->instr)) {
-        emit_rows(g, k->begin, k->end, n, results);
+        emit_rows(g, k->instr, k->begin, k->end, n, results);
     } else {
         for (int i = 0; i < n; i++)
-            emit_rows(g, gen_i64(g, 0), gen_i64(g, rows_of(results[i].shape)), 1, &results[i]);
+            emit_rows(g, k->instr, gen_i64(g, 0), gen_i64(g, pieces_of(k->instr, results[i].shape)),
+                      1, &results[i]);
     }
 }
 

@@ -12,6 +12,9 @@ const struct hlo_instr *gen_enter_kernel(struct cpu_gen *g, const struct cpu_ker
 /* Copies a whole array, unless it is the same memory. */
 void gen_copy(struct cpu_gen *g, const struct shape *shape, LLVMValueRef to, LLVMValueRef from);
 
+/* size * part / parts: where a part of a dimension begins. Without overflow for any array. */
+LLVMValueRef gen_part(struct cpu_gen *g, int64_t size, int64_t parts, LLVMValueRef part);
+
 int64_t loop_kernel_units(const struct hlo_instr *instr);
 void loop_kernel_emit(struct cpu_gen *g, struct cpu_kernel *k);
 void update_kernel_emit(struct cpu_gen *g, struct cpu_kernel *k);
