@@ -18,7 +18,8 @@ static const struct hlo_instr *joined_of(const struct hlo_instr *instr) {
 
 bool concat_kernel_match(const struct hlo_instr *instr) {
     const struct hlo_instr *joined = joined_of(instr);
-    return joined && joined->shape->rank > 0;
+    return joined && joined->shape->rank > 0 &&
+           !loop_kernel_writes_out(instr, (int)instr_ints(joined, ATTR_DIMENSIONS).v[0]);
 }
 
 int64_t concat_kernel_units(const struct hlo_instr *instr) {

@@ -89,6 +89,13 @@ static bool is_flat(const struct hlo_instr *instr) {
     return true;
 }
 
+static bool one_shape(const struct hlo_instr *instr) {
+    for (int i = 1; i < instr->shape->nleaves; i++)
+        if (!shape_same_dims(shape_leaf(instr->shape, i), shape_leaf(instr->shape, 0)))
+            return false;
+    return true;
+}
+
 /* A row: the dims from `first` on. The loop goes along `first`; what comes after it is so short
  * that it is written out, so that vectors go along something longer. */
 struct row {
@@ -126,18 +133,16 @@ static int64_t pieces_of(const struct hlo_instr *instr, const struct shape *shap
     return pieces;
 }
 
+bool loop_kernel_writes_out(const struct hlo_instr *instr, int dim) {
+    const struct shape *shape = shape_leaf(instr->shape, 0);
+    return !is_flat(instr) && one_shape(instr) && dim > row_of(instr, shape).first;
+}
+
 LLVMValueRef gen_part(struct cpu_gen *g, int64_t size, int64_t parts, LLVMValueRef part) {
     LLVMBuilderRef b = g->b.builder;
     LLVMValueRef whole = LLVMBuildMul(b, part, gen_i64(g, size / parts), "");
     LLVMValueRef rest = LLVMBuildMul(b, part, gen_i64(g, size % parts), "");
     return LLVMBuildAdd(b, whole, LLVMBuildUDiv(b, rest, gen_i64(g, parts), ""), "");
-}
-
-static bool one_shape(const struct hlo_instr *instr) {
-    for (int i = 1; i < instr->shape->nleaves; i++)
-        if (!shape_same_dims(shape_leaf(instr->shape, i), shape_leaf(instr->shape, 0)))
-            return false;
-    return true;
 }
 
 /* Elements, pieces of rows, or all at once. */

@@ -15,6 +15,8 @@ void gen_copy(struct cpu_gen *g, const struct shape *shape, LLVMValueRef to, LLV
 /* size * part / parts: where a part of a dimension begins. Without overflow for any array. */
 LLVMValueRef gen_part(struct cpu_gen *g, int64_t size, int64_t parts, LLVMValueRef part);
 
+/* Dimension `dim` of the results is so short that its elements are written out one by one. */
+bool loop_kernel_writes_out(const struct hlo_instr *instr, int dim);
 int64_t loop_kernel_units(const struct hlo_instr *instr);
 void loop_kernel_emit(struct cpu_gen *g, struct cpu_kernel *k);
 void update_kernel_emit(struct cpu_gen *g, struct cpu_kernel *k);
