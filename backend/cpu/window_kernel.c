@@ -1,5 +1,5 @@
-/* Kernels of reduce-window: running sums in linear time, and windows that leave the last dim alone
- * (pooling of channels-last images) as vectors along it. */
+/* Kernels of reduce-window: running sums in linear time, and all other windows as vectors along the
+ * last dim of the result: one element of the windows after the other, for a block of them. */
 #include "backend/cpu/column_sums.h"
 #include "backend/cpu/lowering.h"
 
@@ -7,9 +7,10 @@
 #include "passes/util.h"
 
 struct form {
-    int scan;  /* the dimension that a running sum goes along, -1: none */
-    bool back; /* from its end */
-    int last;  /* the dimension of the columns, -1: the windows go along it */
+    int scan;    /* the dimension that a running sum goes along, -1: none */
+    bool back;   /* from its end */
+    int last;    /* the dimension of the columns, -1: a running sum goes along it, or none */
+    bool across; /* the windows go along the columns, too */
 };
 
 static bool is_trivial(const struct window_dim *w) {
@@ -61,7 +62,9 @@ static struct form form_of(const struct hlo_instr *instr) {
     int last = from->rank - 1;
     while (last > 0 && from->dims[last] == 1 && is_trivial(&window->v[last]))
         last--;
-    if (is_trivial(&window->v[last]) && last != form.scan) form.last = last;
+    if (last == form.scan) return form;
+    form.across = !is_trivial(&window->v[last]);
+    if (!form.across || window->v[last].lhs_dilate == 1) form.last = last;
     return form;
 }
 
@@ -127,33 +130,75 @@ static void emit_scan(struct windows *w) {
     gen_loop_end(g, &along);
 }
 
+/* The first window at which `at` + window * stride is not negative. */
+static LLVMValueRef first_window(struct cpu_gen *g, const struct window_dim *w, LLVMValueRef at) {
+    struct cpu_builder *b = &g->b;
+    if (w->stride == 1) return i_sub(b, gen_i64(g, 0), at);
+    /* -at / stride, rounded up, on numbers that are not negative: at is less than the reach. */
+    int64_t reach = w->size * w->rhs_dilate / w->stride + 2;
+    LLVMValueRef x = i_sub(b, gen_i64(g, (reach + 1) * w->stride - 1), at);
+    return i_sub(b, LLVMBuildUDiv(b->builder, x, gen_i64(g, w->stride), ""), gen_i64(g, reach));
+}
+
+static LLVMValueRef limited(struct cpu_gen *g, LLVMValueRef x, LLVMValueRef low,
+                            LLVMValueRef high) {
+    x = emit_intrinsic(&g->b, "llvm.smax", 2, (LLVMValueRef[]){x, low});
+    return emit_intrinsic(&g->b, "llvm.smin", 2, (LLVMValueRef[]){x, high});
+}
+
+/* Adds element k (along the columns) of the windows of a block to their sums. */
+static void add_columns(struct windows *w, LLVMValueRef *inner, LLVMValueRef k) {
+    struct cpu_gen *g = w->g;
+    struct cpu_builder *b = &g->b;
+    LLVMValueRef values[GEN_MOST_LEAVES], from = gen_i64(g, 0), to = w->width, place = NULL;
+    const struct hlo_instr *instr = w->k->instr;
+    const struct window_dim *dim = &instr_window(instr)->v[w->form.last];
+    int64_t size = instr->operands[0]->shape->dims[w->form.last];
+    if (w->form.across) {
+        /* Where element k of window 0 is, in the base; then of the block's first one. */
+        place = i_sub(b, i_mul(b, k, gen_i64(g, dim->rhs_dilate)), gen_i64(g, dim->pad_low));
+        from = i_sub(b, first_window(g, dim, place), w->first);
+        to = first_window(g, dim, i_sub(b, place, gen_i64(g, size)));
+        to = limited(g, i_sub(b, to, w->first), gen_i64(g, 0), w->width);
+        from = limited(g, from, gen_i64(g, 0), to);
+        place = i_add(b, place, i_mul(b, w->first, gen_i64(g, dim->stride)));
+    }
+    struct cpu_loop columns = gen_range_begin(g, from, to);
+    set_column(w, columns.i);
+    inner[w->form.last] = w->index[w->form.last];
+    if (w->form.across) {
+        inner[w->form.last] = i_add(b, place, i_mul(b, columns.i, gen_i64(g, dim->stride)));
+        gen_index_bound(g, inner[w->form.last], size);
+    }
+    column_sums_add(g, &w->sums, columns.i, 1, (LLVMValueRef *[]){inner}, values);
+    gen_loop_end(g, &columns);
+}
+
 static void emit_windows(struct windows *w) {
     struct cpu_gen *g = w->g;
     const struct hlo_instr *instr = w->k->instr;
     const struct shape *from = instr->operands[0]->shape;
     const struct window *window = instr_window(instr);
-    LLVMValueRef inner[SHAPE_MAX_RANK], values[GEN_MOST_LEAVES];
+    LLVMValueRef inner[SHAPE_MAX_RANK], values[GEN_MOST_LEAVES], along = gen_i64(g, 0);
     struct cpu_loop loops[SHAPE_MAX_RANK];
     LLVMValueRef inside = LLVMConstInt(LLVMInt1TypeInContext(g->b.context), 1, false);
     for (int d = 0; d < from->rank; d++) {
         const struct window_dim *dim = &window->v[d];
         LLVMValueRef k;
-        loops[d].body = NULL;
-        if (d == w->form.last) continue;
         gen_nest_begin(g, 1, &dim->size, &loops[d], &k);
         if (dim->reversed) k = i_sub(&g->b, gen_i64(g, dim->size - 1), k);
+        if (d == w->form.last) {
+            along = k;
+            continue;
+        }
         LLVMValueRef in = gen_window_place(g, dim, from->dims[d], w->index[d], k, &inner[d]);
         inside = i_and(&g->b, inside, in);
     }
     LLVMBasicBlockRef after = gen_guard_begin(g, inside);
-    struct cpu_loop columns = gen_loop_begin(g, w->width);
-    set_column(w, columns.i);
-    inner[w->form.last] = w->index[w->form.last];
-    column_sums_add(g, &w->sums, columns.i, 1, (LLVMValueRef *[]){inner}, values);
-    gen_loop_end(g, &columns);
+    add_columns(w, inner, along);
     gen_guard_end(g, after);
     gen_nest_end(g, from->rank, loops);
-    columns = gen_loop_begin(g, w->width);
+    struct cpu_loop columns = gen_loop_begin(g, w->width);
     set_column(w, columns.i);
     column_sums_end(g, &w->sums, columns.i, values);
     store_results(w, values);
