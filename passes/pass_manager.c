@@ -59,6 +59,7 @@ static const enum pass_id tpu_pipeline[] = {PASS_single_device,
                                             LOOPS,
                                             PASS_reshape_materializer,
                                             PASS_tpu_fusion,
+                                            PASS_loop_staging,
                                             MEMORY};
 /* -O0: the least that the backends take. */
 static const enum pass_id plain_pipeline[] = {

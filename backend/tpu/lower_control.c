@@ -1,15 +1,12 @@
 /* Control flow: the scalar unit reads a predicate or an index, and branches between kernels. */
 #include "backend/tpu/lower.h"
 
-/* The first word of an array, on the scalar unit. */
-static treg read_scalar(struct job *job, const struct hlo_instr *instr, int leaf) {
+static treg word_from_hbm(struct job *job, const struct tarray *array) {
     struct kernel *k = job->k;
-    struct tarray array;
-    if (!leaf_array(job->lower, instr, leaf, &array)) return 0;
     struct tpu_dma dma = {
-        .from = array.in_vmem ? TPU_VMEM : TPU_HBM,
+        .from = TPU_HBM,
         .to = TPU_SMEM,
-        .source = (uint32_t)(array.in_vmem ? array.row * TPU_LANES : array.word),
+        .source = (uint32_t)array->word,
         .target = SMEM_VALUE,
         .length = 1,
         .count = {1, 1, 1},
@@ -19,8 +16,18 @@ static treg read_scalar(struct job *job, const struct hlo_instr *instr, int leaf
     treg at = k_emit(k, (struct mop){.op = TPU_SMOV, .bkind = MIR_B_IMM, .imm = SMEM_SCALAR});
     k_emit(k, (struct mop){.op = TPU_DMA, .a = at});
     k_emit(k, (struct mop){.op = TPU_WAIT, .literal = FLAG_SCALAR, .imm = 1});
-    treg value =
-        k_emit(k, (struct mop){.op = TPU_SLD, .a = zero, .bkind = MIR_B_IMM, .imm = SMEM_VALUE});
+    return k_emit(k, (struct mop){.op = TPU_SLD, .a = zero, .bkind = MIR_B_IMM, .imm = SMEM_VALUE});
+}
+
+/* The first word of an array, on the scalar unit. */
+static treg read_scalar(struct job *job, const struct hlo_instr *instr, int leaf) {
+    struct kernel *k = job->k;
+    struct tarray array;
+    if (!leaf_array(job->lower, instr, leaf, &array)) return 0;
+    treg value = array.in_vmem
+                     ? k_to_scalar(k, k_load(k, sx_const((int32_t)array.row), MIR_STRIDE_0,
+                                             sx_const(0), array.tag))
+                     : word_from_hbm(job, &array);
     if (array.layout.packing == 1) return value;
     return k_binary_i(k, TPU_SAND, value, array.layout.packing == 4 ? 0xff : 0xffff);
 }
