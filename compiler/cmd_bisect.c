@@ -159,16 +159,22 @@ static struct trial try(const struct bisect *b, int64_t limit) {
 
 /* ---- the search ---- */
 
-static bool write_state(const struct bisect *b, int64_t limit, int count, const char *name) {
+/* The program after `limit` rewrites in the first `count` passes. */
+static struct hlo_module *state_after(const struct bisect *b, int64_t limit, int count) {
     struct hlo_module *module = module_clone(b->module);
     struct trial trial;
     struct diag diag;
+    diag_init(&diag, "", NULL, 0);
+    transform(b, module, limit, count, &trial, &diag);
+    diag_clear(&diag);
+    return module;
+}
+
+static bool write_state(const struct bisect *b, const struct hlo_module *module, const char *name) {
     struct fault fault = {""};
     struct output output;
     struct print_options print = print_options_full();
     char *path = text_format("%s/%s.hlo", b->o->out, name);
-    diag_init(&diag, "", NULL, 0);
-    transform(b, module, limit, count, &trial, &diag);
     bool ok = directory_make(b->o->out, &fault) && output_open(&output, path, &fault);
     if (ok) {
         module_print(output.stream, module, &print);
@@ -176,9 +182,71 @@ static bool write_state(const struct bisect *b, int64_t limit, int count, const 
     }
     if (!ok) fprintf(stderr, "%s: error: %s\n", path, fault.text);
     free(path);
-    diag_clear(&diag);
-    module_free(module);
     return ok;
+}
+
+/* ---- what the rewrite did, in lines ---- */
+
+struct lines {
+    char *text; /* malloc memory; each line ends in NUL */
+    char **v;
+    int count;
+};
+
+static struct lines lines_of(const struct hlo_module *module) {
+    struct lines lines = {0};
+    struct print_options print = print_options_short();
+    size_t size = 0;
+    FILE *stream = open_memstream(&lines.text, &size);
+    if (!stream) return lines;
+    module_print(stream, module, &print);
+    fclose(stream);
+    int most = 1;
+    for (size_t i = 0; i < size; i++)
+        most += lines.text[i] == '\n';
+    lines.v = calloc((size_t)most, sizeof *lines.v);
+    for (char *at = lines.text, *end; lines.v && (end = strchr(at, '\n')); at = end + 1) {
+        *end = 0;
+        lines.v[lines.count++] = at;
+    }
+    return lines;
+}
+
+static void lines_free(struct lines *lines) {
+    free(lines->text);
+    free(lines->v);
+}
+
+/* Lines first to end (excluded) of `a` that are not among those of `b`. */
+static void print_only_in(const struct lines *a, const struct lines *b, int first, int a_end,
+                          int b_end, char sign) {
+    enum { MOST_SHOWN = 8, MOST_LOOKED_AT = 2000, WIDTH = 160 };
+    int shown = 0, more = 0;
+    if (a_end - first > MOST_LOOKED_AT || b_end - first > MOST_LOOKED_AT) return;
+    for (int i = first; i < a_end; i++) {
+        int k = first;
+        while (k < b_end && strcmp(a->v[i], b->v[k]) != 0)
+            k++;
+        if (k < b_end) continue;
+        if (shown++ < MOST_SHOWN)
+            printf("  %c%.*s%s\n", sign, WIDTH, a->v[i], strlen(a->v[i]) > WIDTH ? "..." : "");
+        else
+            more++;
+    }
+    if (more) printf("  %c ... %d more lines\n", sign, more);
+}
+
+static void print_difference(const struct hlo_module *before, const struct hlo_module *after) {
+    struct lines a = lines_of(before), b = lines_of(after);
+    int first = 0, a_end = a.count, b_end = b.count;
+    while (first < a_end && first < b_end && strcmp(a.v[first], b.v[first]) == 0)
+        first++;
+    while (a_end > first && b_end > first && strcmp(a.v[a_end - 1], b.v[b_end - 1]) == 0)
+        a_end--, b_end--;
+    print_only_in(&a, &b, first, a_end, b_end, '-');
+    print_only_in(&b, &a, first, b_end, a_end, '+');
+    lines_free(&a);
+    lines_free(&b);
 }
 
 static int report(const struct bisect *b, int64_t limit, const struct trial *bad) {
@@ -186,11 +254,13 @@ static int report(const struct bisect *b, int64_t limit, const struct trial *bad
            "from here on\n  %s\n",
            (long long)limit, (long long)bad->in_pass, pass_info(bad->pass)->name, bad->run + 1,
            bad->text);
-    if (b->o->out) {
-        if (!write_state(b, limit - 1, bad->run + 1, "before")) return EXIT_INPUT;
-        if (!write_state(b, limit, bad->run + 1, "after")) return EXIT_INPUT;
+    struct hlo_module *before = state_after(b, limit - 1, bad->run + 1);
+    struct hlo_module *after = state_after(b, limit, bad->run + 1);
+    print_difference(before, after);
+    if (b->o->out && write_state(b, before, "before") && write_state(b, after, "after"))
         printf("  before and after: %s/before.hlo, %s/after.hlo\n", b->o->out, b->o->out);
-    }
+    module_free(before);
+    module_free(after);
     return EXIT_INPUT;
 }
 

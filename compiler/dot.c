@@ -34,14 +34,38 @@ static const char *colour_of(const struct hlo_instr *instr) {
     }
 }
 
+/* What tells this instruction from others of its operation. */
+static void print_detail(FILE *out, const struct hlo_instr *instr) {
+    const struct literal *literal = instr->literal;
+    switch (instr->opcode) {
+    case OP_FUSION:
+        fprintf(out, " %s", enum_word_name((int)instr_int(instr, ATTR_FUSION_KIND, 0)));
+        break;
+    case OP_COMPARE:
+        fprintf(out, " %s", enum_word_name((int)instr_int(instr, ATTR_DIRECTION, 0)));
+        break;
+    case OP_GET_TUPLE_ELEMENT:
+        fprintf(out, " %lld", (long long)instr_int(instr, ATTR_INDEX, 0));
+        break;
+    case OP_PARAMETER: fprintf(out, " %lld", (long long)instr->parameter); break;
+    case OP_CONSTANT:
+        if (!literal || !literal->data || instr->shape->count != 1) break;
+        if (element_type_is_float(instr->shape->type))
+            fprintf(out, " %.9g", literal_get_double(literal, 0));
+        else if (!element_type_is_complex(instr->shape->type))
+            fprintf(out, " %lld", (long long)literal_get_int(literal, 0));
+        break;
+    default: break;
+    }
+}
+
 static void print_node(FILE *out, struct arena *arena, const struct hlo_instr *instr) {
     const char *shape = shape_to_string(arena, instr->shape, false);
     enum { MOST = 80 }; /* characters of a tuple's shape */
     fprintf(out, "    n%d [label=\"", instr->id);
     print_text(out, instr->name);
     fprintf(out, "\\n%s", opcode_name(instr->opcode));
-    if (instr->opcode == OP_FUSION)
-        fprintf(out, " %s", enum_word_name((int)instr_int(instr, ATTR_FUSION_KIND, 0)));
+    print_detail(out, instr);
     fprintf(out, "\\n%.*s\", fillcolor=\"%s\"", MOST, shape, colour_of(instr));
     if (instr == instr->parent->root) fprintf(out, ", penwidth=3");
     fprintf(out, "];\n");

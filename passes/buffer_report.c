@@ -122,7 +122,62 @@ static void print_html_text(FILE *out, const char *text) {
     }
 }
 
-enum { PAGE_WIDTH = 1200, PAGE_HEIGHT = 700 };
+/* The drawing, with room for the numbers at its left and below. */
+enum { PAGE_WIDTH = 1200, PAGE_HEIGHT = 700, MARGIN = 90, STEPS = 8 };
+
+static void print_size(FILE *out, int64_t bytes) {
+    if (bytes >= 10 << 20)
+        fprintf(out, "%.1f MiB", (double)bytes / (1 << 20));
+    else if (bytes >= 10 << 10)
+        fprintf(out, "%.1f KiB", (double)bytes / (1 << 10));
+    else
+        fprintf(out, "%" PRId64 " B", bytes);
+}
+
+static void draw_axes(FILE *out, const struct buffer_assignment *assignment) {
+    for (int i = 0; i <= STEPS; i++) {
+        double y = PAGE_HEIGHT - (double)PAGE_HEIGHT * i / STEPS;
+        double x = (double)PAGE_WIDTH * i / STEPS;
+        fprintf(out, "<line class=\"grid\" x1=\"0\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>",
+                PAGE_WIDTH, y, y);
+        fprintf(out, "<text x=\"-6\" y=\"%.1f\" text-anchor=\"end\">", y + 4);
+        print_size(out, assignment->arena_size * i / STEPS);
+        fprintf(out, "</text><text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%d</text>\n", x,
+                PAGE_HEIGHT + 18, (int)((int64_t)assignment->npositions * i / STEPS));
+    }
+}
+
+/* What is alive when most is, the largest first. */
+static int compare_sizes(const void *x, const void *y) {
+    const struct buffer *a = *(const struct buffer *const *)x;
+    const struct buffer *b = *(const struct buffer *const *)y;
+    if (a->size != b->size) return a->size > b->size ? -1 : 1;
+    return a->id < b->id ? -1 : a->id > b->id;
+}
+
+static void print_peak_table(FILE *out, const struct buffer_assignment *assignment) {
+    int n = assignment->nbuffers, count = 0;
+    const struct buffer **order = malloc(((size_t)n + 1) * sizeof *order);
+    if (!order) return;
+    for (int i = 0; i < n; i++)
+        if (at_peak(assignment, &assignment->buffers[i])) order[count++] = &assignment->buffers[i];
+    qsort(order, (size_t)count, sizeof *order, compare_sizes);
+    fprintf(out,
+            "<h2>Alive at position %d</h2>\n<table><tr><th>size</th><th>offset</th>"
+            "<th>live</th><th>instruction</th><th>operation</th></tr>\n",
+            assignment->peak);
+    for (int i = 0; i < count; i++) {
+        const struct buffer *buffer = order[i];
+        fprintf(out, "<tr><td>");
+        print_size(out, buffer->size);
+        fprintf(out, "</td><td>%" PRId64 "</td><td>%d to %d</td><td>", buffer->offset,
+                buffer->start, buffer->end);
+        print_html_text(out, buffer->instr->name);
+        fprintf(out, "</td><td>%s</td></tr>\n", opcode_name(buffer->instr->opcode));
+    }
+    fprintf(out, "</table>\n");
+    free(order);
+}
 
 static void draw_buffer(FILE *out, const struct buffer_assignment *assignment,
                         const struct buffer *buffer) {
@@ -135,8 +190,9 @@ static void draw_buffer(FILE *out, const struct buffer_assignment *assignment,
     fprintf(out, " fill=\"hsl(%d,60%%,%d%%)\"><title>", buffer->id * 47 % 360,
             at_peak(assignment, buffer) ? 55 : 75);
     print_html_text(out, buffer->instr->name);
-    fprintf(out, " (%s): %" PRId64 " bytes at %" PRId64 ", live %d to %d</title></rect>\n",
-            opcode_name(buffer->instr->opcode), buffer->size, buffer->offset, buffer->start,
+    fprintf(out, " (%s): ", opcode_name(buffer->instr->opcode));
+    print_size(out, buffer->size);
+    fprintf(out, " at %" PRId64 ", live %d to %d</title></rect>\n", buffer->offset, buffer->start,
             buffer->end);
 }
 
@@ -144,20 +200,27 @@ void buffer_assignment_print_html(FILE *out, const struct buffer_assignment *ass
                                   const char *title) {
     fprintf(out, "<!DOCTYPE html>\n<meta charset=\"utf-8\">\n<title>");
     print_html_text(out, title);
-    fprintf(out, "</title>\n<style>body { font: 14px sans-serif } svg { background: #f4f4f4 } "
+    fprintf(out, "</title>\n<style>body { font: 14px sans-serif } svg { font-size: 11px } "
                  "rect { stroke: #fff; stroke-width: 0.5 } rect:hover { stroke: #000; "
-                 "stroke-width: 2 }</style>\n<h1>");
+                 "stroke-width: 2 } .grid { stroke: #ddd } td, th { padding: 0 1em; text-align: "
+                 "right }</style>\n<h1>");
     print_html_text(out, title);
+    fprintf(out, "</h1>\n<p>");
+    print_size(out, assignment->arena_size);
     fprintf(out,
-            "</h1>\n<p>%" PRId64 " bytes; lower bound %" PRId64 " bytes, at position %d of %d "
-            "(the line). Time runs to the right, offsets upwards.</p>\n",
+            " (%" PRId64 " bytes) of temporary memory; no less than %" PRId64
+            " bytes for this schedule, at position %d of %d (the line). Time runs to the "
+            "right, offsets upwards; point at a value for its name.</p>\n",
             assignment->arena_size, assignment->lower_bound, assignment->peak,
             assignment->npositions);
-    fprintf(out, "<svg width=\"%d\" height=\"%d\">\n", PAGE_WIDTH, PAGE_HEIGHT);
+    fprintf(out, "<svg viewBox=\"%d -10 %d %d\" width=\"100%%\">\n", -MARGIN,
+            PAGE_WIDTH + MARGIN + 20, PAGE_HEIGHT + 40);
+    draw_axes(out, assignment);
     for (int i = 0; i < assignment->nbuffers && assignment->arena_size > 0; i++)
         if (assignment->buffers[i].kind == BUFFER_ARENA)
             draw_buffer(out, assignment, &assignment->buffers[i]);
     double peak = (assignment->peak + 0.5) * PAGE_WIDTH / (assignment->npositions + 1);
     fprintf(out, "<line x1=\"%.2f\" x2=\"%.2f\" y1=\"0\" y2=\"%d\" stroke=\"red\"/>\n</svg>\n",
             peak, peak, PAGE_HEIGHT);
+    print_peak_table(out, assignment);
 }
