@@ -156,6 +156,19 @@ def tpu_script(build, name, script, *arguments):
 CHIPS = ("v2", "v3", "v4", "v5e", "testdata/golden/inputs/chip.json")
 
 
+def emulated(build):
+    """Products as code for aarch64, where an emulator is at hand."""
+    status, text = run([sys.executable, "testdata/tools/emulated.py", build], 1800)
+    if status == 0 and "skipped" in text:
+        print(text, end="")
+        totals["skipped"] += 1
+        return
+    passed, failed = number(r"(\d+) passed, \d+ failed", text), number(r"\d+ passed, (\d+) failed", text)
+    if failed or not passed:
+        print(text, end="")
+    add("products for aarch64", passed, failed or not passed)
+
+
 def tpu_tests(build, long):
     """Every case, with exact products against the records and with rounded ones against the
     evaluator; the long run does so on all chips, the short one on each a part."""
@@ -202,7 +215,7 @@ def main():
         unit_test(os.path.abspath(program), build)
     golden_tests(build)
     everything = ["testdata/corpus/" + part for part in ("seed", "op", "model", "linalg", "tf", "hlo",
-                                                     "spmd")]
+                                                     "product", "spmd")]
     cases(build, "interp", "module.hlo", everything)
     cases(build, "cpu", "module.hlo", everything)
     tpu_tests(build, long)
@@ -212,6 +225,7 @@ def main():
     if long:
         cases(build, "interp", "optimized.hlo", optimized_paths())
         cases(build, "cpu", "optimized.hlo", optimized_paths())
+        emulated(build)
         passes_in_turn(build, "interp", everything)
         passes_in_turn(build, "cpu", everything, ["-O1"])
         pipeline_again(build, everything + ["testdata/bench"])
