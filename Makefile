@@ -62,7 +62,7 @@ deps:
 
 $(B)/hlocc: $(B)/obj/compiler/main.o $(B)/libhlocc.a $(B)/libhlocc_rt.a
 	@echo "  LINK  $@"
-	$(Q)$(CC) $(CFLAGS) -o $@ $< $(B)/libhlocc.a $(B)/libhlocc_rt.a $(LLVM_LIBS) -lcjson -lm -lpthread
+	$(Q)$(CC) $(CFLAGS) -no-pie -o $@ $< $(B)/libhlocc.a $(B)/libhlocc_rt.a $(LLVM_LIBS) -lcjson -lm -lpthread
 
 $(B)/libhlocc.a: $(LIB_OBJS)
 	@rm -f $@

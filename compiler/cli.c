@@ -226,6 +226,7 @@ int common_option(struct common_options *common, int code, const char *usage) {
     case OPT_DUMP_DIR: common->target.pipeline.dump_dir = optarg; return -1;
     case OPT_PRINT_AFTER: return set_printed(&common->target.pipeline.print_after);
     case OPT_PRINT_BEFORE: return set_printed(&common->target.pipeline.print_before);
+    case OPT_CACHE: common->target.cache_directory = optarg; return -1;
     case OPT_VERIFY: common->target.pipeline.verify = true; return -1;
     case 'O':
         status = set_number("-O", 0, 3, &number);

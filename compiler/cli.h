@@ -52,6 +52,7 @@ enum common_code { /* codes of the long options below; a command's own start at 
                    OPT_PRINT_AFTER,
                    OPT_PRINT_BEFORE,
                    OPT_VERIFY,
+                   OPT_CACHE,
                    OPT_HELP,
                    OPT_OWN = 512,
 };
@@ -74,6 +75,7 @@ enum common_code { /* codes of the long options below; a command's own start at 
         "verify", no_argument, NULL, OPT_VERIFY                                                    \
     }
 #define COMMON_ELIDED_OPTION {"elided-constants", required_argument, NULL, OPT_ELIDED}
+#define COMMON_CACHE_OPTION {"cache-dir", required_argument, NULL, OPT_CACHE}
 #define COMMON_HELP_OPTION {"help", no_argument, NULL, OPT_HELP}
 
 void common_init(struct common_options *common);

@@ -22,12 +22,14 @@ static const char usage[] =
     "  --timeout=SECONDS        for one case (600)\n"
     "  --passes=A,B,C  --disable-pass=A  --verify    what runs before, for interp too\n"
     "  --library=FILE.so        C functions for custom calls, by their targets' names\n"
+    "  --cache-dir=DIR          keep native code here, and take it from here\n"
     "  --threads=N  --mcpu=NAME  -O0..-O3  --seed=N  --matmul-precision=...\n";
 
 enum { OPT_FILTER = OPT_OWN, OPT_PROGRAM, OPT_TIMEOUT };
 
 static const struct option options[] = {COMMON_TARGET_OPTIONS,
                                         COMMON_PASS_OPTIONS,
+                                        COMMON_CACHE_OPTION,
                                         COMMON_HELP_OPTION,
                                         {"filter", required_argument, NULL, OPT_FILTER},
                                         {"program", required_argument, NULL, OPT_PROGRAM},

@@ -25,6 +25,7 @@ static const char usage[] =
     "  --stats                  passes, kernels, bytes, workspace, time, to standard error\n"
     "  --custom-calls=A,B       C functions that are linked to the object later\n"
     "  --library=FILE.so        C functions for custom calls, linked to shared and exe\n"
+    "  --cache-dir=DIR          keep code here, and take it from here (cpu)\n"
     "  --elided-constants=error|zero|random    what to put where the text says {...}\n"
     "  --passes=A,B,C  --disable-pass=A  --dump-dir=DIR  --print-after=PASS|all\n"
     "  --print-before=PASS|all  --verify\n";
@@ -34,6 +35,7 @@ enum { OPT_EMIT = OPT_OWN, OPT_SYMBOL, OPT_HEADER, OPT_TRIPLE, OPT_STATS };
 static const struct option options[] = {COMMON_TARGET_OPTIONS,
                                         COMMON_PASS_OPTIONS,
                                         COMMON_ELIDED_OPTION,
+                                        COMMON_CACHE_OPTION,
                                         COMMON_HELP_OPTION,
                                         {"emit", required_argument, NULL, OPT_EMIT},
                                         {"symbol", required_argument, NULL, OPT_SYMBOL},
@@ -193,8 +195,9 @@ static bool compile(struct program *program, const struct compile_options *o, co
     struct fault fault = {""}; /* empty where the diagnostics say it */
     double start = clock_seconds();
     struct bytes code = {0};
-    bool ok = target_optimise(program->module, &o->common.target, &program->diag) &&
-              (o->kind == EMIT_HLO || make_code(program, o, symbol, &code, &fault));
+    bool ok = o->kind == EMIT_HLO
+                  ? target_optimise(program->module, &o->common.target, &program->diag)
+                  : make_code(program, o, symbol, &code, &fault);
     program_report(program);
     if (ok && o->common.target.pipeline.stats)
         fprintf(stderr, "compile %.3f ms; %zu bytes of code\n", (clock_seconds() - start) * 1e3,

@@ -26,6 +26,7 @@ static const char usage[] =
     "values\n"
     "  --target=cpu|tpu|interp  native code (default), the TPU emulator, or the evaluator\n"
     "  --library=FILE.so        C functions for custom calls, by their targets' names\n"
+    "  --cache-dir=DIR          keep native code here, and take it from here\n"
     "  --threads=N  --mcpu=NAME  -O0..-O3  --seed=N\n"
     "  --matmul-precision=default|high|highest\n"
     "  --elided-constants=error|zero|random    what to put where the text says {...}\n"
@@ -47,6 +48,7 @@ enum {
 static const struct option options[] = {COMMON_TARGET_OPTIONS,
                                         COMMON_PASS_OPTIONS,
                                         COMMON_ELIDED_OPTION,
+                                        COMMON_CACHE_OPTION,
                                         COMMON_HELP_OPTION,
                                         {"inputs", required_argument, NULL, OPT_INPUTS},
                                         {"random", required_argument, NULL, OPT_RANDOM},

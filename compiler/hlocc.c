@@ -234,8 +234,8 @@ static bool emit(struct hlo_module *module, const struct target_options *target,
         diag_error(diag, (struct src_loc){0}, "'%s' is no C name, or is taken", symbol);
         return false;
     }
-    if (!target_optimise(module, target, diag)) return false;
     if (kind != HLOCC_HLO) return target_emit(module, target, kinds[kind], symbol, bytes, diag);
+    if (!target_optimise(module, target, diag)) return false;
     bytes->data = (uint8_t *)module_to_string(module, &print);
     bytes->size = bytes->data ? strlen((char *)bytes->data) : 0;
     return bytes->data != NULL;

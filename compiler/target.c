@@ -51,7 +51,8 @@ bool target_optimise(struct hlo_module *module, const struct target_options *opt
 
 struct target_program *target_prepare(struct hlo_module *module,
                                       const struct target_options *options, struct diag *diag) {
-    if (!target_optimise(module, options, diag)) return NULL;
+    bool native = options->kind == TARGET_CPU; /* which optimises unless it finds code */
+    if (!native && !target_optimise(module, options, diag)) return NULL;
     struct target_program *program = calloc(1, sizeof *program);
     if (!program) {
         diag_error(diag, (struct src_loc){0}, "out of memory");
@@ -177,7 +178,9 @@ bool target_call(struct target_program *program, const void *const *inputs, void
 
 bool target_emit(struct hlo_module *module, const struct target_options *options,
                  enum emit_kind kind, const char *symbol, struct bytes *bytes, struct diag *diag) {
-    if (options->kind == TARGET_TPU) return tpu_emit(module, options, kind, bytes, diag);
+    if (options->kind == TARGET_TPU)
+        return target_optimise(module, options, diag) &&
+               tpu_emit(module, options, kind, bytes, diag);
 #ifdef HAVE_CPU
     return cpu_emit(module, options, kind, symbol, bytes, diag);
 #else

@@ -18,6 +18,7 @@ struct target_options {
     const char *chip;            /* of a TPU: a name or a JSON file; NULL: v2 */
     const char *trace;           /* of a TPU run: where its Trace Event file goes, or NULL */
     const char *debug_directory; /* debug information with files from here, or NULL: none */
+    const char *cache_directory; /* where code is kept and looked for, or NULL: nowhere (cpu) */
     int threads;                 /* 0: the cores here */
     int partitions;              /* devices that the evaluator runs the program on; 0 or 1: one */
     int matmul_precision;        /* ENUM_PRECISION_*, 0: highest */
@@ -68,9 +69,9 @@ enum emit_kind {
     EMIT_TPU,
 };
 
-/* Code of the module (which has been through target_optimise), of a kind that the target has and
- * that is not linked; `symbol`: the C name that native code has. The bytes are malloc memory. False
- * with errors in diag. */
+/* Runs the passes and makes code of the module, of a kind that the target has and that is not
+ * linked; `symbol`: the C name that native code has. The bytes are malloc memory. False with errors
+ * in diag. */
 bool target_emit(struct hlo_module *module, const struct target_options *options,
                  enum emit_kind kind, const char *symbol, struct bytes *bytes, struct diag *diag);
 

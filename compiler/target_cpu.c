@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "compiler/cache.h"
 #include "compiler/functions.h"
 #include "compiler/io.h"
 #include "passes/buffer_assignment.h"
@@ -98,6 +99,34 @@ static bool dump_code(struct hlo_module *module, const struct target_options *op
     return ok && dump_buffers(module, directory, diag);
 }
 
+static void tell_cache(const struct target_options *options, const char *what) {
+    if (options->pipeline.stats) fprintf(stderr, "cache: %s\n", what);
+}
+
+/* The passes and the compiler, unless the cache has what they would make. */
+static bool make_code(struct hlo_module *module, const struct target_options *options,
+                      const struct cpu_options *cpu, enum cpu_output output, struct cpu_code *code,
+                      struct diag *diag) {
+    struct cache_key key;
+    struct fault fault;
+    const char *directory = options->cache_directory;
+    bool kept = directory && cache_key_of(module, options, cpu, output, &key);
+    if (kept && cache_find(directory, &key, code)) {
+        tell_cache(options, "the code was there");
+        print_stats(options, code);
+        return true;
+    }
+    if (!target_optimise(module, options, diag) || !cpu_compile(module, cpu, output, code, diag))
+        return false;
+    if (kept && !cache_store(directory, &key, code, CACHE_BYTES, &fault))
+        diag_warning(diag, (struct src_loc){0}, "the code is not kept: %s", fault.text);
+    if (directory) tell_cache(options, kept ? "made the code" : "the code is not kept");
+    print_stats(options, code);
+    if (dump_code(module, options, cpu, diag)) return true;
+    cpu_code_free(code);
+    return false;
+}
+
 /* NULL where memory is short. */
 static void *take_workspace(struct cpu_session *session) {
     pthread_mutex_lock(&session->lock);
@@ -125,12 +154,7 @@ static bool session_load(struct cpu_session *session, const struct target_option
     struct cpu_options cpu = cpu_options_of(options, "hlocc_entry", &session->functions);
     struct cpu_code code;
     cpu.in_parts = true;
-    if (!cpu_compile(session->module, &cpu, CPU_OBJ, &code, diag)) return false;
-    print_stats(options, &code);
-    if (!dump_code(session->module, options, &cpu, diag)) {
-        cpu_code_free(&code);
-        return false;
-    }
+    if (!make_code(session->module, options, &cpu, CPU_OBJ, &code, diag)) return false;
     session->workspace_size = code.workspace_size;
     session->jit = cpu_jit_new_with(&code, cpu.symbol, cpu.functions, cpu.nfunctions, diag);
     cpu_code_free(&code);
@@ -261,14 +285,9 @@ bool cpu_emit(struct hlo_module *module, const struct target_options *options, e
                              : kind == EMIT_LLVM_BC ? CPU_LLVM_BC
                              : kind == EMIT_ASM     ? CPU_ASM
                                                     : CPU_OBJ;
-    bool ok = cpu_compile(module, &cpu, output, &code, diag);
-    if (ok && !dump_code(module, options, &cpu, diag)) {
-        cpu_code_free(&code);
-        ok = false;
-    }
+    bool ok = make_code(module, options, &cpu, output, &code, diag);
     functions_free(&functions);
     if (!ok) return false;
-    print_stats(options, &code);
     *bytes = (struct bytes){.data = code.data, .size = code.size};
     return true;
 }

@@ -6,7 +6,8 @@
 
 struct cpu_session;
 
-/* NULL or false with errors in diag. The module must outlive the session. */
+/* Both run the passes first, unless the cache has the code. NULL or false with errors in diag. The
+ * module must outlive the session. */
 struct cpu_session *cpu_session_new(struct hlo_module *module, const struct target_options *options,
                                     struct diag *diag);
 struct literal *cpu_session_run(struct cpu_session *session, struct literal *const *args,

@@ -116,11 +116,14 @@ bool codegen_module(LLVMModuleRef module, LLVMTargetMachineRef machine,
 
 /* ---- parts ---- */
 
-enum { MOST_PARTS = 16, LEAST_INSTRUCTIONS = 1500 };
+enum {
+    MOST_PARTS = 16,
+    LEAST_INSTRUCTIONS = 250, /* that a part is worth: it needs a machine and a module of its own */
+};
 
 /* One thread's work: the functions of the module whose number in `part_of` is this part's. */
 struct part {
-    const struct cpu_options *options;
+    struct cpu_options options;  /* the program's, at the level of the part */
     LLVMMemoryBufferRef bitcode; /* of the whole module; shared, only read */
     const int *part_of;
     int number;
@@ -152,8 +155,12 @@ static void keep_own_functions(LLVMModuleRef module, const struct part *part) {
     LLVMValueRef global = LLVMGetFirstGlobal(module);
     for (; global; global = next) {
         next = LLVMGetNextGlobal(global);
-        bool local = LLVMGetLinkage(global) == LLVMPrivateLinkage;
-        if (local ? !LLVMGetFirstUse(global) : part->number != 0) LLVMDeleteGlobal(global);
+        bool shared = LLVMGetLinkage(global) != LLVMPrivateLinkage;
+        if (shared && part->number == 0) continue; /* the first part has these */
+        if (!LLVMGetFirstUse(global))
+            LLVMDeleteGlobal(global);
+        else if (shared)
+            LLVMSetInitializer(global, NULL);
     }
 }
 
@@ -163,12 +170,12 @@ static void *generate_part(void *data) {
     LLVMModuleRef module = NULL;
     LLVMContextSetDiagnosticHandler(context, codegen_ignore_remark, NULL);
     struct cpu_machine target;
-    bool ok = cpu_machine_new(part->options, &target, &part->diag);
+    bool ok = cpu_machine_new(&part->options, &target, &part->diag);
     LLVMTargetMachineRef machine = target.llvm;
     if (ok && !LLVMParseBitcodeInContext2(context, part->bitcode, &module)) {
         keep_own_functions(module, part);
         part->ok =
-            codegen_module(module, machine, part->options, CPU_OBJ, &part->code, &part->diag);
+            codegen_module(module, machine, &part->options, CPU_OBJ, &part->code, &part->diag);
     }
     if (module) LLVMDisposeModule(module);
     if (ok) LLVMDisposeTargetMachine(machine);
@@ -184,27 +191,65 @@ static int64_t instructions_in(LLVMValueRef function) {
     return count;
 }
 
-/* Each function to the part with the least so far. Returns how many parts are worth it. */
-static int divide(LLVMModuleRef module, int threads, int *part_of) {
-    int64_t load[MOST_PARTS] = {0}, total = 0;
-    LLVMValueRef function;
-    for (function = LLVMGetFirstFunction(module); function;
-         function = LLVMGetNextFunction(function))
-        total += instructions_in(function);
-    int parts = threads < MOST_PARTS ? threads : MOST_PARTS, i = 0;
-    if (parts > total / LEAST_INSTRUCTIONS) parts = (int)(total / LEAST_INSTRUCTIONS);
-    if (parts < 2) return 1;
-    for (function = LLVMGetFirstFunction(module); function;
-         function = LLVMGetNextFunction(function)) {
-        if (LLVMIsDeclaration(function)) continue;
-        int least = 0;
-        for (int p = 1; p < parts; p++)
-            if (load[p] < load[least]) least = p;
-        if (i == 0) least = 0;
-        load[least] += instructions_in(function);
-        part_of[i++] = least;
+/* A function of the module, by its number among those with a body. */
+struct piece {
+    int number;
+    int64_t cost;
+    bool as_emitted; /* LLVM does not improve it: code for it is made at level 0 */
+};
+
+static int by_cost(const void *a, const void *b) {
+    const struct piece *x = a, *y = b;
+    if (x->cost != y->cost) return x->cost < y->cost ? 1 : -1;
+    return x->number - y->number;
+}
+
+static bool is_as_emitted(LLVMValueRef function) {
+    unsigned kind = LLVMGetEnumAttributeKindForName("optnone", strlen("optnone"));
+    return LLVMGetEnumAttributeAtIndex(function, LLVMAttributeFunctionIndex, kind) != NULL;
+}
+
+static int list_pieces(LLVMModuleRef module, struct piece *pieces) {
+    int count = 0;
+    LLVMValueRef f;
+    for (f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
+        if (LLVMIsDeclaration(f)) continue;
+        pieces[count] = (struct piece){count, instructions_in(f), is_as_emitted(f)};
+        count++;
     }
-    return parts;
+    return count;
+}
+
+/* How a module is divided: parts 0 to `count`, of which the last may be code as it was emitted. */
+struct division {
+    int *part_of; /* by function */
+    int count;
+    bool last_as_emitted;
+};
+
+/* The largest function first, each to the part with the least so far; what stays as it was emitted
+ * to one of its own, where it is much. */
+static void divide(struct division *division, struct piece *pieces, int count, int threads) {
+    int64_t load[MOST_PARTS] = {0}, total = 0, plain = 0;
+    for (int i = 0; i < count; i++)
+        *(pieces[i].as_emitted ? &plain : &total) += pieces[i].cost;
+    bool apart = plain >= LEAST_INSTRUCTIONS && total > 0;
+    int parts = threads < MOST_PARTS - 1 ? threads : MOST_PARTS - 1;
+    if (parts > total / LEAST_INSTRUCTIONS) parts = (int)(total / LEAST_INSTRUCTIONS);
+    if (parts < 1) parts = 1;
+    qsort(pieces, (size_t)count, sizeof *pieces, by_cost);
+    for (int i = 0; i < count; i++) {
+        int part = 0;
+        for (int p = 1; p < parts; p++)
+            if (load[p] < load[part]) part = p;
+        if (apart && pieces[i].as_emitted)
+            part = parts;
+        else
+            load[part] += pieces[i].cost;
+        division->part_of[pieces[i].number] = part;
+    }
+    division->count = parts + apart;
+    division->last_as_emitted = apart;
 }
 
 static bool run_parts(struct part *parts, int count, struct cpu_code *code, struct diag *diag) {
@@ -251,23 +296,26 @@ bool codegen_parts(LLVMModuleRef module, LLVMTargetMachineRef machine,
                    const struct cpu_options *options, int threads, struct cpu_code *code,
                    struct diag *diag) {
     int functions = count_functions(module);
-    int *part_of = calloc((size_t)functions + 1, sizeof *part_of);
-    int count = part_of ? divide(module, threads, part_of) : 1;
+    struct division division = {.part_of = calloc((size_t)functions + 1, sizeof(int)), .count = 1};
+    struct piece *pieces = calloc((size_t)functions + 1, sizeof *pieces);
+    if (division.part_of && pieces) divide(&division, pieces, list_pieces(module, pieces), threads);
     bool ok;
-    if (count < 2) {
+    if (division.count < 2) {
         ok = codegen_module(module, machine, options, CPU_OBJ, code, diag);
     } else {
         LLVMMemoryBufferRef bitcode = LLVMWriteBitcodeToMemoryBuffer(module);
         struct part parts[MOST_PARTS];
         memset(parts, 0, sizeof parts);
-        for (int p = 0; p < count; p++) {
+        for (int p = 0; p < division.count; p++) {
             parts[p] = (struct part){
-                .options = options, .bitcode = bitcode, .part_of = part_of, .number = p};
+                .options = *options, .bitcode = bitcode, .part_of = division.part_of, .number = p};
             diag_init(&parts[p].diag, "code", NULL, 0);
         }
-        ok = run_parts(parts, count, code, diag);
+        if (division.last_as_emitted) parts[division.count - 1].options.opt_level = 0;
+        ok = run_parts(parts, division.count, code, diag);
         LLVMDisposeMemoryBuffer(bitcode);
     }
-    free(part_of);
+    free(pieces);
+    free(division.part_of);
     return ok;
 }

@@ -125,6 +125,10 @@ static int cores_here(void) {
     return cores < 1 ? 1 : cores > 256 ? 256 : (int)cores;
 }
 
+int cpu_threads(const struct cpu_options *options) {
+    return options->max_threads > 0 ? options->max_threads : cores_here();
+}
+
 /* ---- LLVM ---- */
 
 bool cpu_compile(struct hlo_module *hlo, const struct cpu_options *options, enum cpu_output output,
@@ -134,7 +138,7 @@ bool cpu_compile(struct hlo_module *hlo, const struct cpu_options *options, enum
     if (!cpu_machine_new(options, &target, diag)) return false;
     LLVMTargetMachineRef machine = target.llvm;
     struct cpu_gen g = {.hlo = hlo, .arena = arena_new(), .diag = diag, .seed = options->seed};
-    g.threads = options->max_threads > 0 ? options->max_threads : cores_here();
+    g.threads = cpu_threads(options);
     cpu_target_read(machine, target.native, &g.target);
     if (!prepare(&g, options)) {
         LLVMDisposeTargetMachine(machine);

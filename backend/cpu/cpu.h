@@ -55,6 +55,11 @@ void cpu_code_free(struct cpu_code *code);
 
 /* Whether there is code for the options' triple and mcpu. False with an error in diag. */
 bool cpu_check_machine(const struct cpu_options *options, struct diag *diag);
+/* The machine that the options name, with all that code for it depends on; malloc memory, to be
+ * compared with others only. NULL where memory is short. */
+char *cpu_machine_text(const struct cpu_options *options);
+/* How many threads the program has room for. */
+int cpu_threads(const struct cpu_options *options);
 
 /* Compiles the module's entry to
  *     int SYMBOL(const void *const *inputs, void *const *outputs, void *workspace);

@@ -10,6 +10,7 @@ enum { ALIGNMENT = 64 };
 /* Work (operations, elements) that a second thread is worth, and that code in place is worth. */
 enum { SHARE_WORK = 1 << 16, INLINE_WORK = 8 };
 enum { MOST_OPTIMISED = 300 }; /* calls of kernels in an entry function that LLVM improves */
+enum { CHECKED_APART = 4 };    /* pointers; more are checked by a loop over the array */
 
 struct entry {
     struct cpu_gen *g;
@@ -21,6 +22,8 @@ struct entry {
     int64_t scratch; /* bytes, the most that a call needs */
     int64_t moved;   /* bytes that the calls read and write */
     int calls;
+    int loops;          /* around the place at hand */
+    bool has_loop_code; /* some work of a loop is done in place */
     /* by buffer: its place in the call at hand where stamp says so */
     int *place, *stamp, now;
     LLVMValueRef parallel; /* hlocc_rt_parallel_kernel */
@@ -162,6 +165,7 @@ static void run_kernel(struct entry *e, const struct hlo_instr *instr) {
     if (call.lowering->in_entry || small) {
         int64_t scratch = call.lowering->scratch ? call.lowering->scratch(instr) : 0;
         if (scratch > e->scratch) e->scratch = scratch;
+        if (e->loops > 0) e->has_loop_code = true;
         kernel_emit_inline(e->g, &call, pointers);
         return;
     }
@@ -184,6 +188,7 @@ static void run_while(struct entry *e, const struct hlo_instr *instr) {
     const struct hlo_computation *condition = instr->called[0], *body = instr->called[1];
     LLVMBasicBlockRef test = new_block(e, "while"), again = new_block(e, "do");
     LLVMBasicBlockRef done = new_block(e, "done");
+    e->loops++;
     LLVMBuildBr(b, test);
     LLVMPositionBuilderAtEnd(b, test);
     run_computation(e, condition);
@@ -192,6 +197,7 @@ static void run_while(struct entry *e, const struct hlo_instr *instr) {
     LLVMPositionBuilderAtEnd(b, again);
     run_computation(e, body);
     LLVMBuildBr(b, test);
+    e->loops--;
     LLVMPositionBuilderAtEnd(b, done);
 }
 
@@ -243,13 +249,39 @@ static void return_if(struct entry *e, LLVMValueRef bad, int status) {
     LLVMPositionBuilderAtEnd(b, no);
 }
 
+/* Whether a pointer of the array from `begin` to `end` is NULL, by a loop. */
+static LLVMValueRef null_between(struct entry *e, LLVMValueRef array, int begin, int end) {
+    LLVMBuilderRef b = e->g->b.builder;
+    LLVMTypeRef pointer = LLVMPointerTypeInContext(e->g->b.context, 0);
+    LLVMTypeRef bit = LLVMInt1TypeInContext(e->g->b.context);
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
+    struct cpu_loop loop = gen_range_begin(e->g, gen_i64(e->g, begin), gen_i64(e->g, end));
+    LLVMValueRef bad = LLVMBuildPhi(b, bit, ""), no = LLVMConstInt(bit, 0, false);
+    LLVMValueRef at = LLVMBuildInBoundsGEP2(b, pointer, array, &loop.i, 1, "");
+    LLVMValueRef null = LLVMBuildIsNull(b, LLVMBuildLoad2(b, pointer, at, ""), "");
+    null = LLVMBuildOr(b, bad, null, "");
+    LLVMAddIncoming(bad, (LLVMValueRef[]){no, null},
+                    (LLVMBasicBlockRef[]){before, LLVMGetInsertBlock(b)}, 2);
+    gen_loop_end(e->g, &loop);
+    return null;
+}
+
 /* bad, or that a pointer of the array which is needed is NULL. */
 static LLVMValueRef any_null(struct entry *e, LLVMValueRef array, int count, const bool *needed,
                              LLVMValueRef bad) {
     LLVMBuilderRef b = e->g->b.builder;
-    for (int i = 0; i < count; i++)
-        if (needed[i])
+    for (int i = 0, end = 0; i < count; i = end) {
+        for (end = i; end < count && needed[end];)
+            end++;
+        if (end - i > CHECKED_APART) {
+            bad = LLVMBuildOr(b, bad, null_between(e, array, i, end), "");
+        } else if (end > i) {
             bad = LLVMBuildOr(b, bad, LLVMBuildIsNull(b, load_pointer(e, array, i), ""), "");
+            end = i + 1;
+        } else {
+            end++;
+        }
+    }
     return bad;
 }
 
@@ -355,7 +387,7 @@ static void emit_return(struct entry *e, const struct float_mode *mode, LLVMValu
     LLVMBuildRet(b, g->status);
 }
 
-/* A long list of calls gains nothing from LLVM's work on it, which grows faster than the list. */
+/* A list of calls gains nothing from LLVM's work on it, which grows faster than the list. */
 static void keep_as_emitted(struct cpu_gen *g, LLVMValueRef function) {
     static const char *const names[2] = {"optnone", "noinline"};
     for (int i = 0; i < 2; i++) {
@@ -390,7 +422,7 @@ bool entry_emit(struct cpu_gen *g, const struct buffer_assignment *assignment, c
     const struct float_mode *mode = &float_modes[arch];
     LLVMValueRef saved = mode->flush ? mode->flush(g) : NULL;
     run_computation(&e, g->hlo->entry);
-    if (e.calls > MOST_OPTIMISED) keep_as_emitted(g, function);
+    if (!e.has_loop_code || e.calls > MOST_OPTIMISED) keep_as_emitted(g, function);
     emit_return(&e, mode, saved);
     *stats = (struct cpu_stats){.kernels = e.kernels.count,
                                 .calls = e.calls,

@@ -173,3 +173,21 @@ bool cpu_check_machine(const struct cpu_options *options, struct diag *diag) {
     LLVMDisposeTargetMachine(machine.llvm);
     return true;
 }
+
+char *cpu_machine_text(const struct cpu_options *options) {
+    char *host = LLVMGetDefaultTargetTriple(), *cpu = LLVMGetHostCPUName();
+    char *features = LLVMGetHostCPUFeatures(), *text = NULL;
+    bool named = options->mcpu && strcmp(options->mcpu, "native") != 0;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    if (out) {
+        fprintf(out, "%s;%s;", options->triple ? options->triple : host,
+                options->mcpu ? options->mcpu : "");
+        if (!named) fprintf(out, "%s;%s;%s", host, cpu, features);
+        fclose(out);
+    }
+    LLVMDisposeMessage(host);
+    LLVMDisposeMessage(cpu);
+    LLVMDisposeMessage(features);
+    return text;
+}
