@@ -94,12 +94,12 @@ static int64_t shares_of(const struct entry *e, const struct kernel *kernel, int
 }
 
 /* void hlocc_rt_parallel_kernel(kernel, buffers, scratch, i64 scratch_stride, i64 units,
- * i64 shares) */
+ * i64 shares, i64 work) */
 static LLVMTypeRef parallel_type(struct cpu_gen *g) {
     LLVMTypeRef pointer = LLVMPointerTypeInContext(g->b.context, 0);
     LLVMTypeRef i64 = LLVMInt64TypeInContext(g->b.context);
-    LLVMTypeRef parameters[6] = {pointer, pointer, pointer, i64, i64, i64};
-    return LLVMFunctionType(LLVMVoidTypeInContext(g->b.context), parameters, 6, false);
+    LLVMTypeRef parameters[7] = {pointer, pointer, pointer, i64, i64, i64, i64};
+    return LLVMFunctionType(LLVMVoidTypeInContext(g->b.context), parameters, 7, false);
 }
 
 static void call_kernel(struct entry *e, const struct kernel *kernel, int64_t work, int count,
@@ -120,9 +120,10 @@ static void call_kernel(struct entry *e, const struct kernel *kernel, int64_t wo
     }
     if (!e->parallel)
         e->parallel = LLVMAddFunction(g->b.module, "hlocc_rt_parallel_kernel", parallel_type(g));
-    LLVMValueRef args[6] = {kernel->function,  array, scratch, gen_i64(g, kernel->scratch), units,
-                            gen_i64(g, shares)};
-    LLVMBuildCall2(b, parallel_type(g), e->parallel, args, 6, "");
+    LLVMValueRef args[7] = {
+        kernel->function,   array,           scratch, gen_i64(g, kernel->scratch), units,
+        gen_i64(g, shares), gen_i64(g, work)};
+    LLVMBuildCall2(b, parallel_type(g), e->parallel, args, 7, "");
 }
 
 static bool has_elements(const struct hlo_instr *instr) {

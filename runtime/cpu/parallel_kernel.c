@@ -7,6 +7,8 @@
 /* The last quarter of each share is cut to so many pieces, for whoever is done first: threads are
  * held up by what else the machine does. */
 enum { PIECES = 4 };
+/* Operations, or bytes, that take several times as long as to wake a thread. */
+enum { WAKE_WORK = 1 << 19 };
 
 struct job {
     hlocc_rt_kernel *kernel;
@@ -44,7 +46,12 @@ static void run_share(void *context, int64_t index) {
 }
 
 void hlocc_rt_parallel_kernel(hlocc_rt_kernel *kernel, void *const *buffers, void *scratch,
-                              int64_t scratch_stride, int64_t units, int64_t shares) {
+                              int64_t scratch_stride, int64_t units, int64_t shares, int64_t work) {
+    if (shares > hlocc_rt_processors()) shares = hlocc_rt_processors();
+    if (shares <= 1) {
+        kernel(buffers, scratch, 0, units);
+        return;
+    }
     struct job job = {kernel, buffers, scratch, scratch_stride, units, shares, 0};
-    hlocc_rt_parallel(run_share, &job, shares, (int)shares);
+    hlocc_rt_parallel(run_share, &job, shares, (int)shares, work >= WAKE_WORK);
 }

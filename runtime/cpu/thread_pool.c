@@ -34,6 +34,7 @@ static struct {
     atomic_int announced;   /* workers that may be looking at the job */
     atomic_uint generation; /* of jobs */
     atomic_int sleepers;
+    atomic_int processors; /* 0: not asked yet */
 } pool = {.busy = PTHREAD_MUTEX_INITIALIZER,
           .sleep = PTHREAD_MUTEX_INITIALIZER,
           .wake = PTHREAD_COND_INITIALIZER};
@@ -125,12 +126,12 @@ static void start_workers(int wanted) {
     pthread_attr_destroy(&attributes);
 }
 
-static void open_job(const struct job *job) {
+static void open_job(const struct job *job, bool wake) {
     pool.job = *job;
     atomic_store(&pool.next, 0);
     atomic_store(&pool.open, true);
     atomic_fetch_add(&pool.generation, 1);
-    if (atomic_load(&pool.sleepers) > 0) {
+    if (wake && atomic_load(&pool.sleepers) > 0) {
         pthread_mutex_lock(&pool.sleep);
         pthread_cond_broadcast(&pool.wake);
         pthread_mutex_unlock(&pool.sleep);
@@ -147,7 +148,20 @@ static void close_job(void) {
     }
 }
 
-void hlocc_rt_parallel(hlocc_rt_task *task, void *context, int64_t count, int threads) {
+int hlocc_rt_processors(void) {
+    int count = atomic_load_explicit(&pool.processors, memory_order_relaxed);
+    if (count) return count;
+    count = MAX_WORKERS + 1;
+#if defined(__linux__)
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) count = CPU_COUNT(&set);
+    if (count < 1) count = 1;
+#endif
+    atomic_store_explicit(&pool.processors, count, memory_order_relaxed);
+    return count;
+}
+
+void hlocc_rt_parallel(hlocc_rt_task *task, void *context, int64_t count, int threads, bool wake) {
     if (threads > count) threads = (int)count;
     if (threads <= 1 || pthread_mutex_trylock(&pool.busy)) {
         for (int64_t i = 0; i < count; i++)
@@ -156,7 +170,7 @@ void hlocc_rt_parallel(hlocc_rt_task *task, void *context, int64_t count, int th
     }
     start_workers(threads - 1);
     struct job job = {task, context, count, threads - 1, float_mode_get()};
-    open_job(&job);
+    open_job(&job, wake);
     take_tasks(&job);
     close_job();
     pthread_mutex_unlock(&pool.busy);

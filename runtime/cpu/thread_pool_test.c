@@ -23,15 +23,15 @@ static void count_one(void *context, int64_t index) {
     atomic_fetch_add(&tally->seen[index], 1);
     if (tally->nested && index < 4) {
         struct tally inner = {.nested = false};
-        hlocc_rt_parallel(count_one, &inner, 10, 3);
+        hlocc_rt_parallel(count_one, &inner, 10, 3, true);
         for (int i = 0; i < 10; i++)
             assert_int_equal(inner.seen[i], 1);
     }
 }
 
-static void check_tally(int64_t count, int threads, bool nested) {
+static void check_tally(int64_t count, int threads, bool nested, bool wake) {
     struct tally tally = {.nested = nested};
-    hlocc_rt_parallel(count_one, &tally, count, threads);
+    hlocc_rt_parallel(count_one, &tally, count, threads, wake);
     for (int64_t i = 0; i < COUNT; i++)
         assert_int_equal(tally.seen[i], i < count);
 }
@@ -40,13 +40,13 @@ static void test_every_index_once(void **state) {
     (void)state;
     for (int threads = 0; threads <= 5; threads++)
         for (int round = 0; round < 200; round++)
-            check_tally(round % 7 ? round : COUNT, threads, round % 5 == 0);
-    check_tally(0, 4, false);
+            check_tally(round % 7 ? round : COUNT, threads, round % 5 == 0, round % 3);
+    check_tally(0, 4, false, true);
 }
 
 static void *call_often(void *argument) {
     for (int round = 0; round < 300; round++)
-        check_tally(50 + round % 50, 1 + round % 4, false);
+        check_tally(50 + round % 50, 1 + round % 4, false, round % 2);
     return argument;
 }
 
