@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "backend/cpu/debug_info.h"
+#include "backend/cpu/emit.h"
 #include "backend/cpu/index_walk.h"
 #include "backend/cpu/lowering.h"
 
@@ -112,7 +113,7 @@ static LLVMValueRef padded(struct cpu_gen *g, const struct hlo_instr *instr,
         LLVMValueRef back = gen_index_mul(g, inner[d], step);
         inside = LLVMBuildAnd(b, inside, LLVMBuildICmp(b, LLVMIntEQ, back, at, ""), "");
     }
-    return LLVMBuildSelect(b, inside, gen_element(g, instr->operands[0], inner), fill, "");
+    return select_of(&g->b, inside, gen_element(g, instr->operands[0], inner), fill);
 }
 
 static LLVMValueRef joined(struct cpu_gen *g, const struct hlo_instr *instr,
@@ -128,7 +129,7 @@ static LLVMValueRef joined(struct cpu_gen *g, const struct hlo_instr *instr,
             inner[dim] = clamp(g, LLVMBuildSub(b, index[dim], gen_i64(g, start), ""), 0, size - 1);
             LLVMValueRef here = gen_element(g, instr->operands[i], inner);
             LLVMValueRef past = LLVMBuildICmp(b, LLVMIntSGE, index[dim], gen_i64(g, start), "");
-            value = value ? LLVMBuildSelect(b, past, here, value, "") : here;
+            value = value ? select_of(&g->b, past, here, value) : here;
         }
         start += size;
     }
@@ -213,8 +214,8 @@ static LLVMValueRef updated(struct cpu_gen *g, const struct hlo_instr *instr,
         inner[d] = clamp(g, at, 0, part->dims[d] - 1);
         inside = LLVMBuildAnd(b, inside, LLVMBuildICmp(b, LLVMIntEQ, inner[d], at, ""), "");
     }
-    return LLVMBuildSelect(b, inside, gen_element(g, instr->operands[1], inner),
-                           gen_element(g, instr->operands[0], index), "");
+    return select_of(&g->b, inside, gen_element(g, instr->operands[1], inner),
+                     gen_element(g, instr->operands[0], index));
 }
 
 /* ---- calls ---- */

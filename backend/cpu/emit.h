@@ -103,9 +103,20 @@ static inline LLVMValueRef f_poly(struct cpu_builder *b, LLVMValueRef x, int cou
     f_poly(b, x, (int)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)),                    \
            (const double[]){__VA_ARGS__})
 
+/* Of complex numbers part by part: loops with selections of structures get no vectors. */
 static inline LLVMValueRef select_of(struct cpu_builder *b, LLVMValueRef condition,
                                      LLVMValueRef yes, LLVMValueRef no) {
-    return LLVMBuildSelect(b->builder, condition, yes, no, "");
+    LLVMTypeRef type = LLVMTypeOf(yes);
+    if (LLVMGetTypeKind(type) != LLVMStructTypeKind)
+        return LLVMBuildSelect(b->builder, condition, yes, no, "");
+    LLVMValueRef pair = LLVMGetUndef(type);
+    for (unsigned i = 0; i < 2; i++) {
+        LLVMValueRef part = LLVMBuildSelect(b->builder, condition,
+                                            LLVMBuildExtractValue(b->builder, yes, i, ""),
+                                            LLVMBuildExtractValue(b->builder, no, i, ""), "");
+        pair = LLVMBuildInsertValue(b->builder, pair, part, i, "");
+    }
+    return pair;
 }
 
 /* ---- integers ---- */

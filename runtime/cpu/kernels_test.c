@@ -126,6 +126,33 @@ static void test_topk(void **state) {
     free(scratch);
 }
 
+/* More results than are kept sorted, of rows that are long enough for candidates. */
+static void test_topk_long(void **state) {
+    enum { N = 4000, K = 70, ROWS = 3 };
+    static uint32_t in[ROWS][N];
+    uint32_t values[ROWS][K];
+    int32_t at[ROWS][K];
+    uint64_t seed = 11;
+    (void)state;
+    for (int r = 0; r < ROWS; r++)
+        for (int i = 0; i < N; i++) /* many equal ones; ascending; one that is all the same */
+            in[r][i] = r == 0   ? (uint32_t)(random_unit(&seed) * 300 + 400)
+                       : r == 1 ? (uint32_t)i
+                                : 5;
+    int64_t config[TOPK_NUMBERS] = {N, K, 4, 4};
+    void *scratch = scratch_new(hlocc_rt_topk_scratch(config));
+    hlocc_rt_topk(config, (void *[]){values, at, in}, scratch, 0, ROWS, negated_keys);
+    for (int r = 0; r < ROWS; r++)
+        for (int k = 0; k < K; k++) {
+            int before = 0;
+            for (int i = 0; i < N; i++)
+                before += in[r][i] > values[r][k] || (in[r][i] == values[r][k] && i < at[r][k]);
+            assert_int_equal(before, k);
+            assert_int_equal(in[r][at[r][k]], values[r][k]);
+        }
+    free(scratch);
+}
+
 /* ---- fft ---- */
 
 static void fft_length(int64_t n) {
@@ -329,11 +356,11 @@ static void test_halves(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sort),           cmocka_unit_test(test_topk),
-        cmocka_unit_test(test_fft_lengths),    cmocka_unit_test(test_fft_real),
-        cmocka_unit_test(test_fft_real_lines), cmocka_unit_test(test_philox),
-        cmocka_unit_test(test_threefry),       cmocka_unit_test(test_rng),
-        cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_sort),      cmocka_unit_test(test_topk),
+        cmocka_unit_test(test_topk_long), cmocka_unit_test(test_fft_lengths),
+        cmocka_unit_test(test_fft_real),  cmocka_unit_test(test_fft_real_lines),
+        cmocka_unit_test(test_philox),    cmocka_unit_test(test_threefry),
+        cmocka_unit_test(test_rng),       cmocka_unit_test(test_halves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,21 +9,39 @@ static inline uint32_t rotate(uint32_t x, int n) {
     return x << n | x >> (32 - n);
 }
 
-static void threefry(uint64_t key, uint64_t counter, uint32_t out[2]) {
+/* Blocks at once, which the loops over them make vectors of. Compiled several times; the loader
+ * picks what the processor offers. Sanitizers start later than the resolvers that this needs. */
+enum { BLOCKS = 64 };
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#else
+#define CLONES
+#endif
+
+/* The counters' words in x and y; then the blocks' words. */
+CLONES __attribute__((optimize("O3"))) static void threefry(uint64_t key, uint32_t *restrict x,
+                                                            uint32_t *restrict y) {
     static const int rotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
     uint32_t keys[3] = {(uint32_t)key, (uint32_t)(key >> 32)};
     keys[2] = keys[0] ^ keys[1] ^ 0x1bd11bda;
-    uint32_t x = (uint32_t)counter + keys[0], y = (uint32_t)(counter >> 32) + keys[1];
+    for (int k = 0; k < BLOCKS; k++) {
+        x[k] += keys[0];
+        y[k] += keys[1];
+    }
     for (int i = 0; i < 5; i++) {
         for (int r = 0; r < 4; r++) {
-            x += y;
-            y = rotate(y, rotations[i % 2][r]) ^ x;
+            int n = rotations[i % 2][r];
+            for (int k = 0; k < BLOCKS; k++) {
+                x[k] += y[k];
+                y[k] = rotate(y[k], n) ^ x[k];
+            }
         }
-        x += keys[(i + 1) % 3];
-        y += keys[(i + 2) % 3] + (uint32_t)i + 1;
+        uint32_t first = keys[(i + 1) % 3], second = keys[(i + 2) % 3] + (uint32_t)i + 1;
+        for (int k = 0; k < BLOCKS; k++) {
+            x[k] += first;
+            y[k] += second;
+        }
     }
-    out[0] = x;
-    out[1] = y;
 }
 
 static void philox(uint64_t key, uint64_t low, uint64_t high, uint32_t out[4]) {
@@ -62,17 +80,28 @@ void hlocc_rt_threefry(const int64_t *config, void *const *arrays, void *scratch
     int64_t count = config[RANDOM_COUNT], split = config[RANDOM_SPLIT],
             inner = config[RANDOM_INNER];
     int64_t half = (split + 1) / 2, blocks = split ? count / split * half : count;
-    uint32_t words[2];
     (void)scratch;
-    for (int64_t k = begin; k < end && k < count; k++) {
-        int64_t block = k, word = 0;
-        if (split) {
-            int64_t at = k / inner % split;
-            word = at % 2;
-            block = (k / inner / split * half + at / 2) * inner + k % inner;
+    for (int64_t first = begin; first < end && first < count; first += BLOCKS) {
+        uint32_t words[2][BLOCKS] = {{0}}, which[BLOCKS];
+        int64_t rest = (end < count ? end : count) - first, n = rest < BLOCKS ? rest : BLOCKS;
+        int64_t place =
+            split ? first % inner : 0; /* in the inner dims, in the split one, outside */
+        int64_t at = split ? first / inner % split : 0, outer = split ? first / inner / split : 0;
+        for (int64_t i = 0; i < n; i++) {
+            uint64_t block = (uint64_t)(first + i);
+            which[i] = at & 1;
+            if (split) {
+                block = (uint64_t)((outer * half + (at >> 1)) * inner + place);
+                if (++place == inner) place = 0, at++;
+                if (at == split) at = 0, outer++;
+            }
+            words[0][i] = (uint32_t)(counter + block);
+            words[1][i] = (uint32_t)((counter + block) >> 32);
         }
-        threefry(key, counter + (uint64_t)block, words);
-        put_bits(config, arrays[1], k, split ? words[word] : words[0] | (uint64_t)words[1] << 32);
+        threefry(key, words[0], words[1]);
+        for (int64_t i = 0; i < n; i++)
+            put_bits(config, arrays[1], first + i,
+                     split ? words[which[i]][i] : words[0][i] | (uint64_t)words[1][i] << 32);
     }
     if (end == (count ? count : 1)) { /* the share that has the last element */
         next[0] = key;

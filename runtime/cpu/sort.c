@@ -249,6 +249,64 @@ static void select_keys(const uint64_t *keys, int64_t count, int64_t k, uint64_t
     }
 }
 
+/* Candidates: keys below the worst of the k best so far, in the order of their places. */
+struct candidates {
+    int64_t count, room;
+    uint64_t *keys, *sorted; /* room each */
+    int64_t *at;
+    void *spare; /* for sort_keys */
+};
+
+static struct candidates candidates_in(void *memory, int64_t room) {
+    char *at = memory;
+    struct candidates c = {.room = room, .keys = memory};
+    c.sorted = (uint64_t *)(at + hlocc_rt_align(8 * room));
+    c.at = (int64_t *)(at + 2 * hlocc_rt_align(8 * room));
+    c.spare = at + 3 * hlocc_rt_align(8 * room);
+    return c;
+}
+
+/* Keeps the k best in order, and returns the worst key of them. */
+static uint64_t best_candidates(struct candidates *c, int64_t k) {
+    memcpy(c->sorted, c->keys, (size_t)c->count * sizeof *c->keys);
+    sort_keys(c->sorted, c->spare, c->count, 64);
+    const int64_t *order = (const int64_t *)c->sorted;
+    uint64_t *keys = c->spare;
+    int64_t *at = (int64_t *)(keys + k);
+    for (int64_t i = 0; i < k; i++) {
+        keys[i] = c->keys[order[i]];
+        at[i] = c->at[order[i]];
+    }
+    memcpy(c->keys, keys, (size_t)k * sizeof *keys);
+    memcpy(c->at, at, (size_t)k * sizeof *at);
+    c->count = k;
+    return keys[k - 1];
+}
+
+/* The places of the k smallest keys, in order. Few keys are better than the k best so far, soon. */
+static const int64_t *select_many(const uint64_t *keys, int64_t count, int64_t k, int64_t room,
+                                  void *memory) {
+    struct candidates c = candidates_in(memory, room);
+    uint64_t limit = UINT64_MAX;
+    bool full = false; /* there have been k */
+    for (int64_t i = 0; i < count; i++) {
+        if (full && keys[i] >= limit) continue;
+        c.keys[c.count] = keys[i];
+        c.at[c.count++] = i;
+        if (c.count < room) continue;
+        limit = best_candidates(&c, k);
+        full = true;
+    }
+    if (c.count > k || !full) best_candidates(&c, k);
+    return c.at;
+}
+
+/* Candidates that are worth it for k of n, or 0. */
+static int64_t candidate_room(int64_t n, int64_t k) {
+    int64_t room = 2 * k + 256;
+    return room <= n / 4 ? room : 0;
+}
+
 enum { SMALL_TOP = 32 };
 
 int64_t hlocc_rt_topk_scratch(const int64_t *config) {
@@ -277,6 +335,8 @@ void hlocc_rt_topk(const int64_t *config, void *const *arrays, void *scratch, in
         keys((void *const[]){row}, n, work);
         if (k <= SMALL_TOP)
             select_keys(work, n, k, best, few);
+        else if (candidate_room(n, k))
+            order = select_many(work, n, k, candidate_room(n, k), spare);
         else
             sort_keys(work, spare, n, 64);
         put_row((char *)arrays[0] + unit * k * size, row, order, k, 1, size);
