@@ -205,13 +205,16 @@ bool job_array(struct job *job, const struct shape *shape, struct tarray *array)
     return array->row >= 0;
 }
 
-bool job_scratch(struct job *job, const struct shape *shape, struct tarray *array) {
+bool job_hbm(struct job *job, const struct shape *shape, struct tarray *array) {
     struct lower *lower = job->lower;
-    if (job_array(job, shape, array)) return true;
     *array = (struct tarray){.word = lower->hbm_end / 4};
     if (!tpu_layout_of(&array->layout, shape)) return false;
     lower->hbm_end += array->layout.bytes;
     return true;
+}
+
+bool job_scratch(struct job *job, const struct shape *shape, struct tarray *array) {
+    return job_array(job, shape, array) || job_hbm(job, shape, array);
 }
 
 void job_bring(struct job *job, struct tarray *array) {

@@ -67,7 +67,9 @@ int64_t job_rows_left(const struct job *job);
 bool leaf_array(struct lower *lower, const struct hlo_instr *instr, int leaf, struct tarray *array);
 /* An array of that shape in VMEM that belongs to the kernel alone. False where it does not fit. */
 bool job_array(struct job *job, const struct shape *shape, struct tarray *array);
-/* The same, in HBM where it does not fit in VMEM. False where the shape has no layout. */
+/* The same in HBM. False where the shape has no layout. */
+bool job_hbm(struct job *job, const struct shape *shape, struct tarray *array);
+/* An array in VMEM, or in HBM where it does not fit in VMEM. False where the shape has no layout. */
 bool job_scratch(struct job *job, const struct shape *shape, struct tarray *array);
 /* Starts bringing the array to VMEM where it fits there; `array` says where it is then. */
 void job_bring(struct job *job, struct tarray *array);

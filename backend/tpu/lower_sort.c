@@ -1,19 +1,29 @@
-/* Sorting: a bitonic network over lanes (Batcher 1968). The sorted dimension is laid along lanes,
- * padded to a power of two; every element carries its first place, which decides between equal
- * ones, so that the sort is stable whatever the comparator says. */
+/* Sorting: a bitonic network (Batcher 1968). Places of the sorted dimension, padded to a power of
+ * two, run along the lanes of registers, one row in each sublane, or, where that takes fewer
+ * registers, through all 1024 places of registers that belong to one row. Every element carries its
+ * first place, which decides between equal ones, so that the sort is stable whatever the comparator
+ * says. What is sorted together (8 rows, or one) is worked on in VMEM, or else in HBM. */
 #include "backend/tpu/lower.h"
 
-enum { MOST_OPERANDS = 16 };
+enum { MOST_OPERANDS = 16, PLACES = TPU_SUBLANES * TPU_LANES };
 
 struct sorter {
     struct job job;
     const struct hlo_instr *instr;
     int n;
     int dim;
-    int64_t size, padded;                  /* of the sorted dimension */
-    int64_t rows;                          /* product of the others */
-    struct tarray keys[MOST_OPERANDS + 1]; /* [rows, padded]; the last one holds first places */
-    struct sx group, stage, distance;      /* 8 rows; of the network */
+    int64_t size, padded; /* of the sorted dimension */
+    int64_t rows;         /* product of the others */
+    bool folded;          /* a register holds places of one row */
+    int64_t span;         /* places of a row in one register */
+    int64_t tiles, units; /* registers of what is sorted together, and how many of those */
+    /* [units * tiles * 8, 128] words of each operand; the last one holds first places. */
+    struct tarray keys[MOST_OPERANDS + 1];
+    /* Where the network runs: the keys, or room for one unit of each. */
+    struct tarray work[MOST_OPERANDS + 1];
+    bool staged;
+    struct sx first;           /* row of the unit in the work arrays */
+    struct sx stage, distance; /* of the network */
 };
 
 struct elements {
@@ -31,39 +41,73 @@ static void split_row(struct sorter *s, struct ix row, struct ix at, struct ix *
     }
 }
 
+/* Place in its row of each element of register `tile` of a unit. */
+static struct ix place_in(struct sorter *s, struct sx tile) {
+    struct kernel *k = s->job.k;
+    struct ix lane = ix_lanes(sx_muli(k, tile, (int32_t)s->span));
+    return s->folded ? ix_add(k, lane, ix_muli(k, ix_rows(sx_const(0)), TPU_LANES)) : lane;
+}
+
+/* Row of the sorted arrays of each element of a unit. */
+static struct ix row_in(struct sorter *s, struct sx unit) {
+    return s->folded ? ix_scalar(unit) : ix_rows(sx_muli(s->job.k, unit, TPU_SUBLANES));
+}
+
+/* The place in the keys of a row's place. */
+static void key_place(struct sorter *s, struct ix row, struct ix at, struct ix *index) {
+    struct kernel *k = s->job.k;
+    int32_t span = (int32_t)s->span, tiles = (int32_t)s->tiles;
+    struct ix unit = s->folded ? row : ix_div(k, row, TPU_SUBLANES);
+    struct ix sublane =
+        s->folded ? ix_div(k, ix_mod(k, at, span), TPU_LANES) : ix_mod(k, row, TPU_SUBLANES);
+    struct ix tile = ix_add(k, ix_muli(k, unit, tiles), ix_div(k, at, span));
+    index[0] = ix_add(k, ix_muli(k, tile, TPU_SUBLANES), sublane);
+    index[1] = ix_mod(k, at, TPU_LANES);
+}
+
+static void store_register(struct sorter *s, const struct tarray *array, struct sx group,
+                           struct tval value) {
+    struct ttile at = {.major = sx_const(0), .group = group, .lane_tile = sx_const(0)};
+    tile_store(&s->job.g.f, array, &at, value);
+}
+
 static void load_keys(struct sorter *s) {
     struct kernel *k = s->job.k;
-    struct tile_loops loops;
-    struct ttile tile;
+    struct loop units, tiles;
+    struct ix index[SHAPE_MAX_RANK];
+    struct sx unit = loop_begin(k, &units, s->units), tile = loop_begin(k, &tiles, s->tiles);
+    struct sx group = sx_add(k, sx_muli(k, unit, (int32_t)s->tiles), tile);
+    struct ix row = row_in(s, unit), at = place_in(s, tile);
     int memos = s->job.g.nmemos;
-    tiles_begin(k, &s->keys[0].layout, &loops, &tile);
-    struct ix index[SHAPE_MAX_RANK], row = tile.index[0], at = tile.index[1];
     treg valid = m_and(k, ix_within(k, row, 0, (int32_t)s->rows - 1),
                        ix_within(k, at, 0, (int32_t)s->size - 1));
     split_row(s, row, at, index);
     for (int i = 0; i < s->n; i++) {
         struct tval value = value_at(&s->job.g, s->instr->operands[i], 0, index, valid);
-        tile_store(&s->job.g.f, &s->keys[i], &tile, value);
+        store_register(s, &s->keys[i], group, value);
     }
-    tile_store(&s->job.g.f, &s->keys[s->n], &tile, (struct tval){{ix_reg(k, at), 0}});
+    store_register(s, &s->keys[s->n], group, (struct tval){{ix_reg(k, at), 0}});
     s->job.g.nmemos = memos;
-    tiles_end(k, &loops);
+    loop_end(k, &tiles, 0);
+    loop_end(k, &units, 0);
 }
 
-/* One register of every array: 8 rows of lane tile `tile`. */
+/* One register of every array. */
 static struct elements load_tile(struct sorter *s, struct sx tile) {
-    struct ix index[2] = {ix_rows(sx_muli(s->job.k, s->group, TPU_SUBLANES)),
-                          ix_lanes(sx_muli(s->job.k, tile, TPU_LANES))};
+    struct kernel *k = s->job.k;
+    struct sx row = sx_add(k, s->first, sx_muli(k, tile, TPU_SUBLANES));
+    struct ix index[2] = {ix_rows(row), ix_lanes(sx_const(0))};
     struct elements e = {0};
     for (int i = 0; i <= s->n; i++)
-        e.v[i] = fetch(&s->job.g.f, &s->keys[i], index, 0);
+        e.v[i] = fetch(&s->job.g.f, &s->work[i], index, 0);
     return e;
 }
 
 static void store_tile(struct sorter *s, struct sx tile, const struct elements *e) {
-    struct ttile at = {.major = sx_const(0), .group = s->group, .lane_tile = tile};
+    struct kernel *k = s->job.k;
+    struct sx group = sx_add(k, sx_div(k, s->first, TPU_SUBLANES), tile);
     for (int i = 0; i <= s->n; i++)
-        tile_store(&s->job.g.f, &s->keys[i], &at, e->v[i]);
+        store_register(s, &s->work[i], group, e->v[i]);
 }
 
 static treg less_by_comparator(struct sorter *s, const struct elements *a,
@@ -105,20 +149,22 @@ static struct elements choose(struct sorter *s, treg mask, const struct elements
 /* Where the bit `bit` (a scalar, one bit) of the places in a tile is off. */
 static treg bit_off(struct sorter *s, struct sx tile, struct sx bit) {
     struct kernel *k = s->job.k;
-    treg place = ix_reg(k, ix_lanes(sx_muli(k, tile, TPU_LANES)));
+    treg place = ix_reg(k, place_in(s, tile));
     return k_binary_i(k, TPU_VEQ, k_binary_s(k, TPU_VAND, place, sx_reg(k, bit)), 0);
 }
 
-/* Partners within a tile: lanes that differ in one bit. */
-static void exchange_lanes(struct sorter *s) {
+/* Partners within a register: lanes (XPERM) or sublanes (XPERMS) that differ in one bit. */
+static void exchange_within(struct sorter *s, enum tpu_op permute) {
     struct kernel *k = s->job.k;
     struct loop loop;
-    struct sx tile = loop_begin(k, &loop, s->padded / TPU_LANES);
+    struct sx tile = loop_begin(k, &loop, s->tiles);
     struct elements mine = load_tile(s, tile), other = {0};
-    treg partner = k_binary_s(k, TPU_VXOR, k_lane(k), sx_reg(k, s->distance));
+    treg own = permute == TPU_XPERM ? k_lane(k) : k_sublane(k), bit = sx_reg(k, s->distance);
+    if (permute == TPU_XPERMS) bit = k_binary_i(k, TPU_SSHR, bit, 7);
+    treg partner = k_binary_s(k, TPU_VXOR, own, bit);
     for (int i = 0; i <= s->n; i++) {
-        other.v[i] = (struct tval){{k_xlu(k, TPU_XPERM, mine.v[i].v[0], partner), 0}};
-        if (mine.v[i].v[1]) other.v[i].v[1] = k_xlu(k, TPU_XPERM, mine.v[i].v[1], partner);
+        other.v[i] = (struct tval){{k_xlu(k, permute, mine.v[i].v[0], partner), 0}};
+        if (mine.v[i].v[1]) other.v[i].v[1] = k_xlu(k, permute, mine.v[i].v[1], partner);
     }
     /* The lower place of an ascending pair, and the upper one of a descending pair, keeps the
      * smaller element; the other two keep the larger one. */
@@ -130,16 +176,16 @@ static void exchange_lanes(struct sorter *s) {
     loop_end(k, &loop, 0);
 }
 
-/* Partners in two tiles: number `pair` with a 0 put in at the distance's bit, and with a 1. */
+/* Partners in two registers: number `pair` with a 0 put in at the distance's bit, and with a 1. */
 static void exchange_tiles(struct sorter *s) {
     struct kernel *k = s->job.k;
     struct loop loop;
-    struct sx pair = loop_begin(k, &loop, s->padded / TPU_LANES / 2);
-    treg apart = k_binary_i(k, TPU_SSHR, sx_reg(k, s->distance), 7);
+    struct sx pair = loop_begin(k, &loop, s->tiles / 2);
+    treg apart = k_binary_i(k, TPU_SSHR, sx_reg(k, s->distance), s->folded ? 10 : 7);
     treg below = k_binary(k, TPU_SAND, sx_reg(k, pair), k_binary_i(k, TPU_SSUB, apart, 1));
     treg above = k_binary(k, TPU_SSUB, sx_reg(k, pair), below);
     treg low = k_binary(k, TPU_SADD, k_binary(k, TPU_SADD, above, above), below);
-    int64_t last = s->padded / TPU_LANES - 1;
+    int64_t last = s->tiles - 1;
     struct sx first = sx_of(low, 0, last),
               second = sx_of(k_binary(k, TPU_SADD, low, apart), 0, last);
     struct elements a = load_tile(s, first), b = load_tile(s, second);
@@ -151,11 +197,32 @@ static void exchange_tiles(struct sorter *s) {
     loop_end(k, &loop, 0);
 }
 
+/* The exchanges of one distance; which kind is a matter of how far that is. */
+static void exchange(struct sorter *s) {
+    static const struct {
+        enum tpu_op permute; /* TPU_EMPTY: registers */
+        int64_t least;
+    } kinds[] = {{TPU_XPERM, 1}, {TPU_XPERMS, TPU_LANES}, {TPU_EMPTY, 0}};
+    struct kernel *k = s->job.k;
+    for (int i = 0; i < 3; i++) {
+        int64_t least = i < 2 ? kinds[i].least : s->span;
+        int64_t most = i == 0 ? TPU_LANES : i == 1 ? s->span : s->padded;
+        if (most > s->padded) most = s->padded;
+        if (least >= most) continue;
+        treg far = s_compare(k, TPU_SGES, s->distance, sx_const((int32_t)least));
+        treg near = s_compare(k, TPU_SLTS, s->distance, sx_const((int32_t)most));
+        int branch = if_begin(k, k_binary(k, TPU_PAND, far, near), false);
+        if (kinds[i].permute == TPU_EMPTY)
+            exchange_tiles(s);
+        else
+            exchange_within(s, kinds[i].permute);
+        if_end(k, branch);
+    }
+}
+
 /* for stage = 2, 4, ... padded: for distance = stage / 2, ... 1 */
 static void run_network(struct sorter *s) {
     struct kernel *k = s->job.k;
-    struct loop groups;
-    s->group = loop_begin(k, &groups, (s->rows + TPU_SUBLANES - 1) / TPU_SUBLANES);
     treg stage = mir_reg(k->mir, MIR_S), distance = mir_reg(k->mir, MIR_S);
     k_move_s(k, stage, sx_reg(k, sx_const(2)));
     s->stage = sx_of(stage, 2, s->padded);
@@ -163,21 +230,39 @@ static void run_network(struct sorter *s) {
     int stages = until_begin(k);
     k_move_s(k, distance, k_binary_i(k, TPU_SSHR, stage, 1));
     int distances = until_begin(k);
-    if (s->padded > TPU_LANES) {
-        int far = if_begin(k, k_binary_i(k, TPU_SGES, distance, TPU_LANES), false);
-        exchange_tiles(s);
-        if_end(k, far);
-        int near = if_begin(k, k_binary_i(k, TPU_SLTS, distance, TPU_LANES), false);
-        exchange_lanes(s);
-        if_end(k, near);
-    } else {
-        exchange_lanes(s);
-    }
+    exchange(s);
     k_move_s(k, distance, k_binary_i(k, TPU_SSHR, distance, 1));
     until_end(k, distances, k_binary_i(k, TPU_SGTS, distance, 0), false);
     k_move_s(k, stage, k_binary_i(k, TPU_SSHL, stage, 1));
     until_end(k, stages, k_binary_i(k, TPU_SLES, stage, (int32_t)s->padded), false);
-    loop_end(k, &groups, 0);
+}
+
+/* A unit of all keys from HBM to the work arrays, or back. */
+static void move_unit(struct sorter *s, struct sx unit, bool load) {
+    struct kernel *k = s->job.k;
+    int64_t words = s->tiles * PLACES;
+    for (int i = 0; i <= s->n; i++) {
+        for (int p = 0; p < s->keys[i].layout.planes; p++) {
+            int64_t plane = p * s->keys[i].layout.memory_rows * TPU_LANES + s->keys[i].word;
+            struct sx hbm = sx_addi(sx_muli(k, unit, (int32_t)words), (int32_t)plane);
+            struct sx vmem = sx_const((int32_t)(s->work[i].row * TPU_LANES + p * words));
+            job_run(&s->job, load, sx_const(FLAG_IN), load ? hbm : vmem, load ? vmem : hbm,
+                    sx_const((int32_t)words), 0);
+            s->job.waiting++;
+            job_wait(&s->job);
+        }
+    }
+}
+
+static void sort_units(struct sorter *s) {
+    struct kernel *k = s->job.k;
+    struct loop units;
+    struct sx unit = loop_begin(k, &units, s->units);
+    s->first = s->staged ? sx_const(0) : sx_muli(k, unit, (int32_t)s->tiles * TPU_SUBLANES);
+    if (s->staged) move_unit(s, unit, true);
+    run_network(s);
+    if (s->staged) move_unit(s, unit, false);
+    loop_end(k, &units, 0);
 }
 
 static void write_results(struct sorter *s, const struct tarray *results) {
@@ -188,11 +273,11 @@ static void write_results(struct sorter *s, const struct tarray *results) {
     for (int i = 0; i < s->n; i++) {
         tiles_begin(k, &results[i].layout, &loops, &tile);
         treg valid = tile_valid(k, &results[i].layout, &tile);
-        struct ix index[2] = {ix_const(0), tile.index[s->dim]};
-        for (int d = 0; d < shape->rank; d++) {
-            if (d == s->dim) continue;
-            index[0] = ix_add(k, ix_muli(k, index[0], (int32_t)shape->dims[d]), tile.index[d]);
-        }
+        struct ix row = ix_const(0), index[2];
+        for (int d = 0; d < shape->rank; d++)
+            if (d != s->dim)
+                row = ix_add(k, ix_muli(k, row, (int32_t)shape->dims[d]), tile.index[d]);
+        key_place(s, row, shape->rank ? tile.index[s->dim] : ix_const(0), index);
         struct tval value = fetch(&s->job.g.f, &s->keys[i], index, valid);
         tile_store(&s->job.g.f, &results[i], &tile, value);
         tiles_end(k, &loops);
@@ -200,16 +285,59 @@ static void write_results(struct sorter *s, const struct tarray *results) {
     }
 }
 
-static bool make_keys(struct sorter *s) {
-    struct shape_table *shapes = s->job.lower->module->shapes;
-    int64_t dims[2] = {s->rows, s->padded};
+/* ---- memory ---- */
+
+/* Words of an operand: narrow elements take one as they do in registers. */
+static const struct shape *words_of(struct sorter *s, int operand, int64_t rows) {
+    enum element_type type = operand < s->n ? s->instr->operands[operand]->shape->type : TYPE_S32;
+    int64_t dims[2] = {rows, TPU_LANES};
+    if (element_type_size(type) < 8) type = TYPE_S32;
+    return shape_array(s->job.lower->module->shapes, type, 2, dims);
+}
+
+static bool arrays_in_vmem(struct sorter *s, struct tarray *arrays, int64_t rows) {
+    int64_t before = s->job.row;
     for (int i = 0; i <= s->n; i++) {
-        enum element_type type = i < s->n ? s->instr->operands[i]->shape->type : TYPE_S32;
-        const struct shape *shape = shape_array(shapes, type, 2, dims);
-        if (!shape || !job_array(&s->job, shape, &s->keys[i]))
-            return job_needs_vmem(&s->job, &(struct tarray){0});
+        const struct shape *shape = words_of(s, i, rows);
+        if (shape && job_array(&s->job, shape, &arrays[i])) continue;
+        s->job.row = before;
+        return false;
     }
     return true;
+}
+
+static bool make_keys(struct sorter *s) {
+    int64_t unit = s->tiles * TPU_SUBLANES;
+    bool here = arrays_in_vmem(s, s->keys, s->units * unit);
+    for (int i = 0; i <= s->n && !here; i++) {
+        const struct shape *shape = words_of(s, i, s->units * unit);
+        if (!shape || s->units * unit * TPU_LANES > INT32_MAX ||
+            !job_hbm(&s->job, shape, &s->keys[i])) {
+            s->job.g.why = "a sort of this size is not supported on TPU";
+            return false;
+        }
+    }
+    for (int i = 0; i <= s->n; i++)
+        s->work[i] = s->keys[i];
+    s->staged = !here && arrays_in_vmem(s, s->work, unit);
+    if (here || s->staged) return true;
+    for (int i = 0; i <= s->n; i++)
+        s->work[i] = s->keys[i];
+    return true;
+}
+
+static void choose_units(struct sorter *s) {
+    int64_t lanes = TPU_LANES, all = PLACES;
+    while (lanes < s->size)
+        lanes *= 2;
+    while (all < s->size)
+        all *= 2;
+    int64_t groups = (s->rows + TPU_SUBLANES - 1) / TPU_SUBLANES;
+    s->folded = s->rows * (all / PLACES) < groups * (lanes / TPU_LANES);
+    s->padded = s->folded ? all : lanes;
+    s->span = s->folded ? PLACES : TPU_LANES;
+    s->tiles = s->padded / s->span;
+    s->units = s->folded ? s->rows : groups;
 }
 
 bool lower_sort(struct lower *lower, const struct hlo_instr *instr) {
@@ -227,15 +355,13 @@ bool lower_sort(struct lower *lower, const struct hlo_instr *instr) {
     if (shape->count == 0) return job_close(&s.job);
     s.size = shape->rank ? shape->dims[s.dim] : 1;
     s.rows = shape->count / s.size;
-    s.padded = TPU_LANES;
-    while (s.padded < s.size)
-        s.padded *= 2;
-    for (int i = 0; i < s.n; i++)
-        job_result(&s.job, i, &results[i]);
+    choose_units(&s);
     if (make_keys(&s)) {
+        for (int i = 0; i < s.n; i++)
+            job_result(&s.job, i, &results[i]);
         job_stage(&s.job, instr, 0);
         load_keys(&s);
-        run_network(&s);
+        sort_units(&s);
         write_results(&s, results);
     }
     return job_close(&s.job);
