@@ -111,8 +111,8 @@ bool lower_fft(struct lower *lower, const struct hlo_instr *instr) {
             to = result;
         } else {
             const struct shape *shape = shape_after(&job, &from.layout, &passes[i]);
-            ready = shape && job_array(&job, shape, &to);
-            if (!ready) job_needs_vmem(&job, &(struct tarray){0});
+            ready = shape && job_scratch(&job, shape, &to);
+            if (!ready) job.g.why = "transforms of this size are not supported on TPU";
         }
         if (ready) run_pass(&job, &passes[i], &from, &to);
         from = to;

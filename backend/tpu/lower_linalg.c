@@ -59,11 +59,11 @@ static bool begin(struct matrices *m, struct lower *lower, const struct hlo_inst
     m->is_complex = element_type_is_complex(shape->type);
     job_open(&m->job, lower, instr);
     const struct shape *work = shape_array(lower->module->shapes, shape->type, 2, dims);
-    job_result(&m->job, 0, &m->result);
-    if (!work || !job_array(&m->job, work, &m->work)) {
-        job_needs_vmem(&m->job, &(struct tarray){0});
+    if (!work || !job_scratch(&m->job, work, &m->work)) {
+        m->job.g.why = "matrices of this size are not supported on TPU";
         return false;
     }
+    job_result(&m->job, 0, &m->result);
     job_stage(&m->job, instr, 0);
     for (int d = 0; d < m->rank - 2; d++)
         m->batch[d] = ix_scalar(loop_begin(m->job.k, &m->loops[d], shape->dims[d]));
@@ -154,14 +154,42 @@ static struct tval factor_cell(struct matrices *m, struct ix row, struct ix colu
     return element_select(k, failed, (struct tval){{flag, flag}}, value);
 }
 
-static void subtract_row(struct matrices *m, struct sx target, struct sx source,
-                         struct tval factor) {
+/* Rows of a group, those that `mask` has, minus row `source` times a factor each. */
+static void subtract_rows(struct matrices *m, struct sx group, treg mask, struct sx source,
+                          struct tval factors) {
     struct kernel *k = m->job.k;
     struct loop tiles;
-    struct sx tile = loop_begin(k, &tiles, m->work.layout.lane_tiles);
-    struct tval product = combine(m, OP_MULTIPLY, factor, row_at(m, source, tile));
-    put_row(m, target, tile, combine(m, OP_SUBTRACT, row_at(m, target, tile), product));
+    struct ttile tile = {.major = sx_const(0), .group = group};
+    tile.lane_tile = loop_begin(k, &tiles, m->work.layout.lane_tiles);
+    struct ix index[2] = {ix_rows(sx_muli(k, group, TPU_SUBLANES)),
+                          ix_lanes(sx_muli(k, tile.lane_tile, TPU_LANES))};
+    struct tval old = fetch(&m->job.g.f, &m->work, index, 0);
+    struct tval product = combine(m, OP_MULTIPLY, factors, row_at(m, source, tile.lane_tile));
+    struct tval left = combine(m, OP_SUBTRACT, old, product);
+    tile_store(&m->job.g.f, &m->work, &tile, element_select(k, mask, left, old));
     loop_end(k, &tiles, 0);
+}
+
+/* Loops over the groups of rows that hold rows after `row` (before it); the mask has those. */
+struct group_loop {
+    int head;
+    treg limit, mask;
+    struct sx group;
+};
+
+static void groups_begin(struct matrices *m, int64_t n, struct sx row, bool after,
+                         struct group_loop *loop) {
+    struct kernel *k = m->job.k;
+    int64_t groups = (n + TPU_SUBLANES - 1) / TPU_SUBLANES;
+    struct sx own = sx_div(k, row, TPU_SUBLANES);
+    loop->limit = sx_reg(k, after ? sx_const((int32_t)groups) : sx_addi(own, 1));
+    loop->group = count_from(k, after ? own : sx_const(0), groups, &loop->head);
+    treg place = ix_reg(k, ix_rows(sx_muli(k, loop->group, TPU_SUBLANES)));
+    loop->mask = k_binary_s(k, after ? TPU_VGTS : TPU_VLTS, place, sx_reg(k, row));
+}
+
+static void groups_end(struct matrices *m, struct group_loop *loop) {
+    count_on(m->job.k, loop->group, loop->limit, loop->head);
 }
 
 static void factorise(struct matrices *m, int64_t n, treg flag) {
@@ -178,12 +206,12 @@ static void factorise(struct matrices *m, int64_t n, treg flag) {
         row.v[p] = k_eup(k, TPU_EDIV, row.v[p], root);
     put_row(m, j, tile, row);
     loop_end(k, &tiles, 0);
-    int some = if_begin(k, s_compare(k, TPU_SLTS, j, sx_const((int32_t)n - 1)), false), head;
-    treg limit = sx_reg(k, sx_const((int32_t)n));
-    struct sx i = count_from(k, sx_addi(j, 1), n, &head);
-    subtract_row(m, i, j, conjugate(m, element_at(m, j, i)));
-    count_on(k, i, limit, head);
-    if_end(k, some);
+    struct group_loop below;
+    groups_begin(m, n, j, true, &below);
+    struct ix column[2] = {ix_scalar(j), ix_rows(sx_muli(k, below.group, TPU_SUBLANES))};
+    struct tval factors = conjugate(m, fetch(&m->job.g.f, &m->work, column, 0));
+    subtract_rows(m, below.group, below.mask, j, factors);
+    groups_end(m, &below);
     loop_end(k, &rows, 0);
 }
 
@@ -213,9 +241,9 @@ static int64_t transposition(const struct matrices *m) {
 }
 
 /* X op(A) = B is op(A)^T X^T = B^T. */
-static struct tval system_element(struct matrices *m, struct sx i, struct sx j) {
+static struct tval system_element(struct matrices *m, struct ix i, struct ix j) {
     bool turned = (transposition(m) != ENUM_TRANSPOSE_A_NONE) != !is_left(m);
-    struct ix row = ix_scalar(turned ? j : i), column = ix_scalar(turned ? i : j);
+    struct ix row = turned ? j : i, column = turned ? i : j;
     int memos = m->job.g.nmemos;
     struct tval value = operand_at(m, 0, row, column, 0);
     m->job.g.nmemos = memos;
@@ -249,17 +277,16 @@ static void solve(struct matrices *m, int64_t n) {
     bool turned = (transposition(m) != ENUM_TRANSPOSE_A_NONE) != !is_left(m);
     bool forward = is_lower(m) != turned;
     struct loop rows;
-    int head;
     struct sx step = loop_begin(k, &rows, n), last = sx_const((int32_t)n - 1);
     struct sx i = forward ? step : sx_sub(k, last, step);
-    int some = if_begin(k, s_compare(k, TPU_SGTS, step, sx_const(0)), false);
-    treg limit = sx_reg(k, step);
-    struct sx done = count_from(k, sx_const(0), n, &head);
-    struct sx j = forward ? done : sx_sub(k, last, done);
-    subtract_row(m, i, j, system_element(m, i, j));
-    count_on(k, done, limit, head);
-    if_end(k, some);
-    if (!instr_bool(m->instr, ATTR_UNIT_DIAGONAL, false)) divide_row(m, i, system_element(m, i, i));
+    if (!instr_bool(m->instr, ATTR_UNIT_DIAGONAL, false))
+        divide_row(m, i, system_element(m, ix_scalar(i), ix_scalar(i)));
+    struct group_loop others;
+    groups_begin(m, n, i, forward, &others);
+    struct ix group = ix_rows(sx_muli(k, others.group, TPU_SUBLANES));
+    struct tval factors = system_element(m, group, ix_scalar(i));
+    subtract_rows(m, others.group, others.mask, i, factors);
+    groups_end(m, &others);
     loop_end(k, &rows, 0);
 }
 
