@@ -102,18 +102,48 @@ static bool takes_reduces(const struct fusion_info *info, int count,
     return 2 * streams * unit_bytes(info->hero) <= MOST_UNIT_BYTES;
 }
 
+/* Large products of whole tiles stream from HBM to HBM without a pass over their results. */
+static bool streams_product(const struct hlo_instr *product) {
+    enum { LEAST = 512, LEAST_SUM = 256 };
+    const struct shape *shape = product->shape, *lhs = product->operands[0]->shape;
+    struct int_list sum = instr_ints(product, ATTR_LHS_CONTRACTING_DIMS);
+    return product->opcode == OP_DOT && shape->rank == 2 && sum.count == 1 &&
+           shape->dims[0] % LEAST == 0 && shape->dims[1] % LEAST == 0 &&
+           lhs->dims[sum.v[0]] % LANES == 0 && lhs->dims[sum.v[0]] >= LEAST_SUM;
+}
+
+/* Operands and results fit in VMEM, with `others` arrays of the results' size. */
+static bool has_room(const struct hlo_instr *product, int others) {
+    double bytes = padded_bytes(product->shape) * (2 + others);
+    for (int i = 0; i < product->noperands; i++)
+        bytes += padded_bytes(product->operands[i]->shape);
+    return bytes <= MOST_UNIT_BYTES;
+}
+
+static bool tpu_has_epilogue(const struct hlo_instr *product) {
+    return instr_is_product(product) && !streams_product(product) && has_room(product, 1);
+}
+
+/* All that happens to the results happens at their own places. */
+static bool takes_product(const struct fusion_info *info, int count,
+                          struct hlo_instr *const *members) {
+    const struct shape *full = info->hero->shape;
+    if (!tpu_has_epilogue(info->hero)) return false;
+    for (int i = 0; i < count; i++)
+        if (fusion_level_of(info, members[i]) == FUSION_LEVEL_FULL &&
+            !shape_same_dims(members[i]->shape, full))
+            return false;
+    return has_room(info->hero, count_streams(full, count, members) + info->noutputs);
+}
+
 static bool tpu_takes(const struct fusion_info *info, int count, struct hlo_instr *const *members) {
     switch (info->shape) {
     case FUSION_SHAPE_LOOP: return true;
     case FUSION_SHAPE_REDUCE:
     case FUSION_SHAPE_ROWS: return takes_reduces(info, count, members);
+    case FUSION_SHAPE_PRODUCT: return takes_product(info, count, members);
     default: return false;
     }
-}
-
-static bool tpu_has_epilogue(const struct hlo_instr *product) {
-    (void)product;
-    return false;
 }
 
 /* A kernel costs about as much as 1,500 cycles of HBM's bandwidth: 500 bytes each on v2. An

@@ -427,19 +427,19 @@ static struct sx push_loop(struct kernel *k, struct tile_loops *loops, int64_t c
     return loop_begin(k, &loops->loops[loops->count++], count);
 }
 
-void tiles_begin(struct kernel *k, const struct tpu_layout *layout, struct tile_loops *loops,
-                 struct ttile *tile) {
+static int64_t groups_of(const struct tpu_layout *layout) {
+    return (layout->rows + TPU_SUBLANES - 1) / TPU_SUBLANES;
+}
+
+/* The tile at a place of each dimension but the two minor ones, by place in the order. */
+static void place_tile(struct kernel *k, const struct tpu_layout *layout, const struct sx *at,
+                       struct sx group, struct sx lane_tile, struct ttile *tile) {
     struct sx major = sx_const(0);
-    loops->count = 0;
     for (int i = layout->rank - 1; i >= 2; i--) {
         int d = layout->order[i];
-        struct sx at = push_loop(k, loops, layout->dims[d]);
-        tile->index[d] = ix_scalar(at);
-        major = sx_add(k, sx_muli(k, major, (int32_t)layout->dims[d]), at);
+        tile->index[d] = ix_scalar(at[i]);
+        major = sx_add(k, sx_muli(k, major, (int32_t)layout->dims[d]), at[i]);
     }
-    int64_t groups = (layout->rows + TPU_SUBLANES - 1) / TPU_SUBLANES;
-    struct sx group = push_loop(k, loops, groups);
-    struct sx lane_tile = push_loop(k, loops, layout->lane_tiles);
     struct sx row = sx_muli(k, group, TPU_SUBLANES), lane = sx_muli(k, lane_tile, TPU_LANES);
     if (layout->rank == 1) {
         struct ix index = ix_muli(k, ix_rows(row), TPU_LANES);
@@ -451,6 +451,67 @@ void tiles_begin(struct kernel *k, const struct tpu_layout *layout, struct tile_
     tile->major = major;
     tile->group = group;
     tile->lane_tile = lane_tile;
+}
+
+void tiles_begin(struct kernel *k, const struct tpu_layout *layout, struct tile_loops *loops,
+                 struct ttile *tile) {
+    struct sx at[SHAPE_MAX_RANK];
+    loops->count = 0;
+    for (int i = layout->rank - 1; i >= 2; i--)
+        at[i] = push_loop(k, loops, layout->dims[layout->order[i]]);
+    struct sx group = push_loop(k, loops, groups_of(layout));
+    struct sx lane_tile = push_loop(k, loops, layout->lane_tiles);
+    place_tile(k, layout, at, group, lane_tile, tile);
+}
+
+/* ---- several tiles side by side ---- */
+
+struct tile_walk {
+    struct kernel *k;
+    const struct tpu_layout *layout;
+    tile_step *step;
+    void *user;
+    int64_t count[SHAPE_MAX_RANK + 2], side[SHAPE_MAX_RANK + 2]; /* by level, outermost first */
+    int levels;
+    struct sx at[SHAPE_MAX_RANK + 2];
+};
+
+static void walk_tiles(struct tile_walk *w, int level) {
+    struct loop loop;
+    if (level == w->levels) {
+        struct sx at[SHAPE_MAX_RANK];
+        struct ttile tile;
+        for (int n = 0; n < w->levels - 2; n++)
+            at[w->layout->rank - 1 - n] = w->at[n];
+        place_tile(w->k, w->layout, at, w->at[w->levels - 2], w->at[w->levels - 1], &tile);
+        w->step(w->user, &tile);
+        return;
+    }
+    int64_t side = w->side[level];
+    struct sx base = sx_muli(w->k, loop_begin(w->k, &loop, w->count[level] / side), (int32_t)side);
+    for (int64_t u = 0; u < side; u++) {
+        w->at[level] = sx_addi(base, (int32_t)u);
+        walk_tiles(w, level + 1);
+    }
+    loop_end(w->k, &loop, 0);
+}
+
+void tiles_each(struct kernel *k, const struct tpu_layout *layout, int side, tile_step *step,
+                void *user) {
+    struct tile_walk w = {.k = k, .layout = layout, .step = step, .user = user};
+    for (int i = layout->rank - 1; i >= 2; i--)
+        w.count[w.levels++] = layout->dims[layout->order[i]];
+    w.count[w.levels++] = groups_of(layout);
+    w.count[w.levels++] = layout->lane_tiles;
+    bool inner = true; /* all levels within are done side by side */
+    for (int n = w.levels - 1; n >= 0; n--) {
+        int64_t most = inner ? side : 1;
+        for (w.side[n] = w.count[n] < most ? w.count[n] : most; w.count[n] % w.side[n];)
+            w.side[n]--;
+        side /= (int)w.side[n];
+        inner = w.side[n] == w.count[n];
+    }
+    walk_tiles(&w, 0);
 }
 
 /* Memory row, within a plane, of the tile's first sublane. */

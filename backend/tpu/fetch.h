@@ -59,6 +59,10 @@ struct tile_loops {
 void tiles_begin(struct kernel *k, const struct tpu_layout *layout, struct tile_loops *loops,
                  struct ttile *tile);
 void tiles_end(struct kernel *k, struct tile_loops *loops);
+/* The same as a function for each tile; up to `side` tiles follow each other without a branch. */
+typedef void tile_step(void *user, const struct ttile *tile);
+void tiles_each(struct kernel *k, const struct tpu_layout *layout, int side, tile_step *step,
+                void *user);
 /* Mask of the elements within the array; 0: all. */
 treg tile_valid(struct kernel *k, const struct tpu_layout *layout, const struct ttile *tile);
 /* Writes the tile, padding included, to an array of the dimensions and order that the loops are

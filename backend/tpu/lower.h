@@ -114,7 +114,9 @@ bool lower_while(struct lower *lower, const struct hlo_instr *instr);
 bool lower_conditional(struct lower *lower, const struct hlo_instr *instr);
 bool lower_scatter(struct lower *lower, const struct hlo_instr *instr);
 bool lower_select_and_scatter(struct lower *lower, const struct hlo_instr *instr);
+/* A dot or a convolution, or a fusion of one with elementwise work. */
 bool lower_product(struct lower *lower, const struct hlo_instr *instr);
+bool lower_fused_product(struct lower *lower, const struct hlo_instr *instr, bool *taken);
 bool lower_sort(struct lower *lower, const struct hlo_instr *instr);
 bool lower_cholesky(struct lower *lower, const struct hlo_instr *instr);
 bool lower_triangular_solve(struct lower *lower, const struct hlo_instr *instr);

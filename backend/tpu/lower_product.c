@@ -1,6 +1,7 @@
 /* Products: blocks of both operands are laid out in VMEM, then weights (128 of k by 128 of n) go to
  * a matrix unit and rows of m stream through it; results are added up in VMEM. */
 #include "backend/tpu/product.h"
+#include "passes/fusion_shape.h"
 
 /* Groups of 8 rows that are pushed before the results of as many before them are popped. */
 enum { MOST_CHUNK = 16 };
@@ -435,22 +436,48 @@ static void multiply_together(struct multiplier *x) {
     }
 }
 
-static void write_result(struct multiplier *x, const struct tarray *result) {
+enum { MOST_RESULTS = 8 };
+
+static const struct hlo_instr *result_of(const struct hlo_instr *instr, int leaf) {
+    const struct hlo_instr *root = instr->opcode == OP_FUSION ? instr->called[0]->root : instr;
+    return root->opcode == OP_TUPLE ? root->operands[leaf] : root;
+}
+
+struct results {
+    struct multiplier *x;
+    const struct tarray *arrays;
+};
+
+static void write_tile(void *user, const struct ttile *tile) {
+    const struct results *results = user;
+    struct multiplier *x = results->x;
     struct kernel *k = x->job.k;
-    struct tile_loops loops;
-    struct ttile tile;
+    struct values *g = &x->job.g;
     struct ix batch, m, n, index[3];
-    tiles_begin(k, &result->layout, &loops, &tile);
-    treg valid = tile_valid(k, &result->layout, &tile);
-    product_result_place(k, &x->p, tile.index, &batch, &m, &n);
+    int bindings = g->nbindings, memos = g->nmemos;
+    treg valid = tile_valid(k, &results->arrays[0].layout, tile);
+    product_result_place(k, &x->p, tile->index, &batch, &m, &n);
     int32_t tiles = (int32_t)(x->blocks * x->n_tiles);
     index[0] = ix_add(k, ix_muli(k, batch, tiles), ix_div(k, n, TPU_LANES));
     index[1] = m;
     index[2] = ix_mod(k, n, TPU_LANES);
-    struct tval value = fetch(&x->job.g.f, &x->c, index, valid);
+    struct tval value = fetch(&g->f, &x->c, index, valid);
     value = element_convert(k, value, x->p.integer ? TYPE_S32 : TYPE_F32, x->p.instr->shape->type);
-    tile_store(&x->job.g.f, result, &tile, value);
-    tiles_end(k, &loops);
+    value_bind_value(g, x->p.instr, 0, value);
+    for (int l = 0; l < x->job.instr->shape->nleaves; l++) {
+        const struct hlo_instr *result = result_of(x->job.instr, l);
+        struct tval made = value_at(g, result, 0, tile->index, valid);
+        tile_store(&g->f, &results->arrays[l], tile, made);
+    }
+    g->nbindings = bindings;
+    g->nmemos = memos;
+}
+
+/* The results, all of the product's dimensions: itself, or what is fused to it. */
+static void write_results(struct multiplier *x, const struct tarray *arrays) {
+    enum { SIDE = 4 };
+    struct results results = {x, arrays};
+    tiles_each(x->job.k, &arrays[0].layout, SIDE, write_tile, &results);
 }
 
 /* C as it is computed is the result: its rows are numbered as m is, and lanes as n. */
@@ -469,33 +496,53 @@ static bool is_direct(const struct product *p, const struct tpu_layout *layout) 
            m->padded == layout->row_tiles * layout->tile_rows;
 }
 
+/* The product of a fusion that is one with what happens to its operands and results. */
+static const struct hlo_instr *product_within(const struct hlo_instr *fusion) {
+    FOR_EACH_INSTR(instr, fusion->called[0])
+    if (instr_is_product(instr)) return instr;
+    return NULL;
+}
+
+bool lower_fused_product(struct lower *lower, const struct hlo_instr *instr, bool *taken) {
+    struct arena *arena = arena_new();
+    *taken = instr->opcode == OP_FUSION && instr->shape->nleaves <= MOST_RESULTS &&
+             fusion_analyse(arena, instr->called[0])->shape == FUSION_SHAPE_PRODUCT;
+    arena_free(arena);
+    return !*taken || lower_product(lower, instr);
+}
+
 bool lower_product(struct lower *lower, const struct hlo_instr *instr) {
     struct multiplier x = {0};
-    struct tarray result;
-    if (!product_find(&x.p, instr, lower->options)) return lower_map(lower, instr);
-    bool taken;
-    if (!lower_matmul(lower, &x.p, &taken)) return false;
+    struct tarray results[MOST_RESULTS];
+    bool fused = instr->opcode == OP_FUSION, taken = false;
+    const struct hlo_instr *product = fused ? product_within(instr) : instr;
+    if (!product_find(&x.p, product, lower->options)) return lower_map(lower, instr);
+    if (!fused && !lower_matmul(lower, &x.p, &taken)) return false;
     if (taken) return true;
     job_open(&x.job, lower, instr);
-    bool direct = leaf_array(lower, instr, 0, &result) && is_direct(&x.p, &result.layout);
-    if (!direct) job_result(&x.job, 0, &result);
+    bool direct =
+        !fused && leaf_array(lower, instr, 0, &results[0]) && is_direct(&x.p, &results[0].layout);
+    for (int l = 0; l < instr->shape->nleaves && !direct; l++)
+        job_result(&x.job, l, &results[l]);
     /* At least a sixteenth of VMEM for the blocks. */
     job_stage(&x.job, instr, lower->options->chip.vmem_bytes / TPU_ROW_BYTES / 16);
     if (!choose_blocks(&x) || !make_arrays(&x)) {
         arena_free(x.job.arena);
         return lower_map(lower, instr);
     }
+    if (fused) value_enter(&x.job.g, instr);
     clear_array(&x, &x.c);
     if (x.copies > 1)
         multiply_together(&x);
     else
         multiply_in_turn(&x);
     if (direct) {
-        result.in_vmem = true;
-        result.row = x.c.row;
+        results[0].in_vmem = true;
+        results[0].row = x.c.row;
     } else {
-        write_result(&x, &result);
+        write_results(&x, results);
     }
-    job_take(&x.job, 0, &result);
+    for (int l = 0; l < instr->shape->nleaves; l++)
+        job_take(&x.job, l, &results[l]);
     return job_close(&x.job);
 }
