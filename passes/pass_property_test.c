@@ -8,8 +8,6 @@
 
 #include <cmocka.h>
 
-#include "ir/eval.h"
-#include "ir/print.h"
 #include "passes/pass.h"
 #include "passes/random_program.h"
 
@@ -21,11 +19,6 @@ struct run {
     int times;
     int64_t limit; /* of rewrites; 0: none */
 };
-
-static void print_program(const struct hlo_module *module) {
-    struct print_options print = print_options_short();
-    module_print(stderr, module, &print);
-}
 
 static int count_loops(struct hlo_module *module) {
     int count = 0;
@@ -61,35 +54,24 @@ static bool transform(struct hlo_module *module, const struct run *run, struct d
     return true;
 }
 
-/* The program of that seed, before and after; sizes: instructions after each time. */
-static void check(uint64_t seed, const struct run *run, int *sizes) {
-    struct diag diag;
-    struct literal *args[RANDOM_INPUTS];
+struct transformed {
+    const struct run *run;
+    int *sizes; /* instructions after each time */
+};
+
+static struct literal *run_transformed(struct hlo_module *module, struct literal *const *args,
+                                       struct diag *diag, void *user) {
+    struct transformed *t = user;
     struct eval_options options = {.max_steps = 50 * 1000 * 1000};
-    struct hlo_module *module = random_program(seed, SIZE);
-    module_sort_computations(module);
-    struct hlo_module *plain = module_clone(module);
-    uint64_t state = seed;
-    diag_init(&diag, "random", NULL, 0);
-    for (int i = 0; i < RANDOM_INPUTS; i++)
-        args[i] = random_input(module->entry->parameters[i]->shape, &state);
-    struct literal *want = module_evaluate(plain, args, &options, &diag), *got = NULL;
-    bool ok = want && transform(module, run, &diag, sizes);
-    if (ok) got = module_evaluate(module, args, &options, &diag);
-    bool same = got && random_same(got, want);
-    if (!same) {
-        diag_print(&diag, stderr, false);
-        print_message("seed %d, pass %d disabled\n", (int)seed, run->disabled);
-        print_program(plain);
-    }
-    literal_unref(want);
-    literal_unref(got);
-    for (int i = 0; i < RANDOM_INPUTS; i++)
-        literal_unref(args[i]);
-    diag_clear(&diag);
-    module_free(module);
-    module_free(plain);
-    assert_true(same);
+    if (!transform(module, t->run, diag, t->sizes)) return NULL;
+    return module_evaluate(module, args, &options, diag);
+}
+
+static void check(uint64_t seed, const struct run *run, int *sizes) {
+    struct transformed t = {run, sizes};
+    if (random_check(seed, SIZE, run_transformed, &t)) return;
+    print_message("pass %d disabled\n", run->disabled);
+    fail();
 }
 
 static void test_pipelines(void **state) {

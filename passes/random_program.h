@@ -7,7 +7,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/eval.h"
 #include "ir/hlo.h"
+#include "ir/print.h"
 
 enum { RANDOM_POOL = 48, RANDOM_DEPTH = 2, RANDOM_INPUTS = 4 };
 
@@ -447,6 +449,41 @@ static inline bool random_same(const struct literal *a, const struct literal *b)
         if (x != y || signbit(x) != signbit(y)) return false;
     }
     return true;
+}
+
+/* What a test does with a program: its result, a reference, or NULL with errors in diag. */
+typedef struct literal *random_runner(struct hlo_module *module, struct literal *const *args,
+                                      struct diag *diag, void *user);
+
+/* The program of that seed gives what the evaluator says of it as it was; prints it where not. */
+static inline bool random_check(uint64_t seed, int size, random_runner *run, void *user) {
+    struct diag diag;
+    struct literal *args[RANDOM_INPUTS];
+    struct eval_options options = {.max_steps = 50 * 1000 * 1000};
+    struct hlo_module *module = random_program(seed, size);
+    module_sort_computations(module);
+    struct hlo_module *plain = module_clone(module);
+    uint64_t state = seed;
+    diag_init(&diag, "random", NULL, 0);
+    for (int i = 0; i < RANDOM_INPUTS; i++)
+        args[i] = random_input(module->entry->parameters[i]->shape, &state);
+    struct literal *want = module_evaluate(plain, args, &options, &diag);
+    struct literal *got = want ? run(module, args, &diag, user) : NULL;
+    bool same = got && random_same(got, want);
+    if (!same) {
+        struct print_options print = print_options_short();
+        diag_print(&diag, stderr, false);
+        fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
+        module_print(stderr, plain, &print);
+    }
+    literal_unref(want);
+    literal_unref(got);
+    for (int i = 0; i < RANDOM_INPUTS; i++)
+        literal_unref(args[i]);
+    diag_clear(&diag);
+    module_free(module);
+    module_free(plain);
+    return same;
 }
 
 #endif
