@@ -151,20 +151,24 @@ static const struct window *read_window(struct reader *reader) {
     return arena_copy(arena_of(reader), &window, sizeof window);
 }
 
-/* One group of letters and digits, `b01f`: place of each letter and of each spatial digit. */
-static void read_labels(struct reader *reader, char first, char second, int places[2], int *spatial,
-                        int *rank) {
+/* One group of letters and digits, `b01f`: place of each letter and of each spatial digit. A `?`
+ * stands for a dimension that the convolution does not know, as in custom calls on vectors of
+ * features. Returns the number of spatial dimensions. */
+static int read_labels(struct reader *reader, char first, char second, int places[2],
+                       int *spatial) {
     uint64_t seen = 0;
+    int count = 0;
     places[0] = places[1] = -1;
-    for (*rank = 0; reader->p < reader->end && *rank < SHAPE_MAX_RANK; reader->p++, ++*rank) {
+    for (int place = 0; reader->p < reader->end && place < SHAPE_MAX_RANK; reader->p++, place++) {
         char c = *reader->p;
         if (c == first && places[0] < 0) {
-            places[0] = *rank;
+            places[0] = place;
         } else if (c == second && places[1] < 0) {
-            places[1] = *rank;
+            places[1] = place;
         } else if (c >= '0' && c <= '9' && !(seen >> (c - '0') & 1)) {
             seen |= 1ull << (c - '0');
-            spatial[c - '0'] = *rank;
+            spatial[c - '0'] = place;
+            count++;
         } else if (c == '?') {
             continue;
         } else {
@@ -173,23 +177,24 @@ static void read_labels(struct reader *reader, char first, char second, int plac
     }
     if (places[0] < 0 || places[1] < 0)
         reader_fail(reader, "dim_labels need '%c' and '%c'", first, second);
-    else if (*rank > 12 || seen != (1ull << (*rank - 2)) - 1)
+    else if (seen != (1ull << count) - 1)
         reader_fail(reader, "dim_labels need each spatial digit from 0 once");
+    return count;
 }
 
 static const struct dim_labels *read_dim_labels(struct reader *reader) {
     struct dim_labels labels;
-    int places[3][2], spatial[3][10], ranks[3];
+    int places[3][2], spatial[3][10], counts[3];
     reader_skip(reader);
-    read_labels(reader, 'b', 'f', places[0], spatial[0], &ranks[0]);
+    counts[0] = read_labels(reader, 'b', 'f', places[0], spatial[0]);
     reader_expect(reader, '_');
-    read_labels(reader, 'i', 'o', places[1], spatial[1], &ranks[1]);
+    counts[1] = read_labels(reader, 'i', 'o', places[1], spatial[1]);
     if (!reader_eat_text(reader, "->")) reader_fail(reader, "expected '->' in dim_labels");
-    read_labels(reader, 'b', 'f', places[2], spatial[2], &ranks[2]);
-    if (!reader->failed && (ranks[0] != ranks[1] || ranks[0] != ranks[2]))
+    counts[2] = read_labels(reader, 'b', 'f', places[2], spatial[2]);
+    if (!reader->failed && (counts[0] != counts[1] || counts[0] != counts[2]))
         reader_fail(reader, "dim_labels of different ranks");
     if (reader->failed) return NULL;
-    labels.spatial = ranks[0] - 2;
+    labels.spatial = counts[0];
     size_t size = (size_t)labels.spatial * sizeof(int);
     labels.input_batch = places[0][0];
     labels.input_feature = places[0][1];

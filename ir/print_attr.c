@@ -129,26 +129,28 @@ static void print_window(FILE *out, const struct window *window) {
     putc_unlocked('}', out);
 }
 
-static void print_labels(FILE *out, int rank, int a, char a_char, int b, char b_char,
+/* Up to the last dimension that has a name; those between that have none are `?`. */
+static void print_labels(FILE *out, int count, int a, char a_char, int b, char b_char,
                          const int *spatial) {
-    for (int dim = 0; dim < rank; dim++) {
-        if (dim == a || dim == b) {
-            putc_unlocked(dim == a ? a_char : b_char, out);
-            continue;
-        }
-        for (int i = 0; i < rank - 2; i++)
-            if (spatial[i] == dim) fprintf(out, "%d", i);
+    int last = a > b ? a : b;
+    for (int i = 0; i < count; i++)
+        last = spatial[i] > last ? spatial[i] : last;
+    for (int dim = 0; dim <= last; dim++) {
+        char name = dim == a ? a_char : dim == b ? b_char : '?';
+        for (int i = 0; i < count; i++)
+            if (spatial[i] == dim) name = (char)('0' + i);
+        putc_unlocked(name, out);
     }
 }
 
 static void print_dim_labels(FILE *out, const struct dim_labels *d) {
-    int rank = d->spatial + 2;
+    int count = d->spatial;
 
-    print_labels(out, rank, d->input_batch, 'b', d->input_feature, 'f', d->input_spatial);
+    print_labels(out, count, d->input_batch, 'b', d->input_feature, 'f', d->input_spatial);
     putc_unlocked('_', out);
-    print_labels(out, rank, d->kernel_input, 'i', d->kernel_output, 'o', d->kernel_spatial);
+    print_labels(out, count, d->kernel_input, 'i', d->kernel_output, 'o', d->kernel_spatial);
     fputs("->", out);
-    print_labels(out, rank, d->output_batch, 'b', d->output_feature, 'f', d->output_spatial);
+    print_labels(out, count, d->output_batch, 'b', d->output_feature, 'f', d->output_spatial);
 }
 
 static void print_groups(FILE *out, const struct replica_groups *groups) {
