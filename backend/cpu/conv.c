@@ -34,6 +34,11 @@ bool conv_read(const struct hlo_instr *instr, struct conv *v) {
     v->batch = v->in->dims[v->labels->input_batch] / v->batch_groups;
     v->features = v->weights->dims[v->labels->kernel_input];
     v->outputs = v->weights->dims[v->labels->kernel_output] / (v->groups * v->batch_groups);
+    for (int d = 0; d < v->labels->spatial; d++) {
+        v->dims[d] = v->window->v[d];
+        v->step[d] = 1;
+        v->count[d] = v->out->dims[v->labels->output_spatial[d]];
+    }
     return true;
 }
 
@@ -44,11 +49,63 @@ static int64_t in_stride(const struct conv *v, int dim) {
 }
 
 static const struct window_dim *window_of(const struct conv *v, int d) {
-    return &v->window->v[d];
+    return &v->dims[d];
 }
 
 static int64_t positions(const struct conv *v, int d) {
-    return v->out->dims[v->labels->output_spatial[d]];
+    return v->count[d];
+}
+
+/* ---- phases ---- */
+
+int64_t conv_phases(const struct conv *v) {
+    enum { MOST = 16 }; /* the code of each is emitted */
+    int64_t phases = 1;
+    for (int d = 0; d < v->labels->spatial; d++) {
+        const struct window_dim *w = window_of(v, d);
+        if (w->lhs_dilate == 1) continue;
+        if (w->stride != 1 || w->rhs_dilate != 1 || w->lhs_dilate > MOST) return 1;
+        if (w->size > positions(v, d) || positions(v, d) < w->lhs_dilate) return 1;
+        phases *= w->lhs_dilate;
+        if (phases > MOST) return 1;
+    }
+    return phases;
+}
+
+/* Position o of the result meets an element at place k of the window where o + k - low is a
+ * multiple of the dilation: k = start + t * dilation for o = phase + q * dilation, and then the
+ * element's number is q + t plus a constant. */
+static void take_phase(struct conv *v, int d, int64_t phase) {
+    struct window_dim *w = &v->dims[d];
+    int64_t by = w->lhs_dilate, b = v->b[v->labels->kernel_spatial[d]];
+    int64_t start = (w->pad_low - phase) % by;
+    if (start < 0) start += by;
+    v->first[d] = phase;
+    v->step[d] = by;
+    v->count[d] = (v->count[d] - phase + by - 1) / by;
+    v->b_first += (w->reversed ? w->size - 1 - start : start) * b;
+    int64_t low = (w->pad_low - phase - start) / by; /* without a remainder */
+    if (start >= w->size) {
+        v->b_first -= (w->reversed ? w->size - 1 - start : start) * b;
+        low = v->count[d]; /* no element is met: the window stays in front of the input */
+        w->size = by = 1;
+    } else {
+        w->size = (w->size - start + by - 1) / by;
+    }
+    v->b[v->labels->kernel_spatial[d]] = w->reversed ? -b * by : b * by;
+    w->reversed = false;
+    w->pad_low = low;
+    w->lhs_dilate = 1;
+}
+
+void conv_take_phase(struct conv *v, int64_t number) {
+    if (conv_phases(v) == 1) return;
+    for (int d = v->labels->spatial - 1; d >= 0; d--) {
+        int64_t by = window_of(v, d)->lhs_dilate;
+        if (by == 1) continue;
+        take_phase(v, d, number % by);
+        number /= by;
+    }
 }
 
 /* Every window element that counts is an element of the input. */
@@ -179,7 +236,9 @@ static bool add_spatial(struct conv *v, int d) {
     if (v->spec.stage.when == STAGE_NEVER) v->spec.a_offset -= w->pad_low * stride;
     if (v->spec.stage.when == STAGE_BLOCK && d == 0) size = v->spec.stage.band;
     int out = v->labels->output_spatial[d];
-    return add_m(v, out, (struct product_dim){positions(v, d), w->stride * stride, 0, v->c[out]}) &&
+    return add_m(v, out,
+                 (struct product_dim){positions(v, d), w->stride * stride, 0,
+                                      v->c[out] * v->step[d]}) &&
            product_add_dim(&v->spec.k, (struct product_dim){size, w->rhs_dilate * stride, b, 0});
 }
 
@@ -237,7 +296,7 @@ static bool conv_spec(struct conv *v, int64_t l2) {
     v->spec.b_type = v->kernel.base->shape->type;
     v->spec.c_type = v->out->type;
     v->spec.a_offset = v->input.offset;
-    v->spec.b_offset = v->kernel.offset;
+    v->spec.b_offset = v->kernel.offset + v->b_first;
     if (!is_sane(v)) return false;
     if (v->labels->spatial > 0 && needs_stage(v)) {
         make_stage(v, is_long_window(v), l2);
@@ -257,12 +316,21 @@ static bool conv_spec(struct conv *v, int64_t l2) {
 
 bool conv_match(const struct hlo_instr *instr) {
     struct conv v;
-    return conv_read(instr, &v) && conv_spec(&v, 512 << 10) && cpu_work_of(v.hero) >= LEAST_WORK;
+    if (!conv_read(instr, &v) || cpu_work_of(v.hero) < LEAST_WORK) return false;
+    int64_t phases = conv_phases(&v);
+    for (int64_t phase = 0; phase < phases; phase++) {
+        conv_read(instr, &v);
+        conv_take_phase(&v, phase);
+        if (!conv_spec(&v, 512 << 10)) return false;
+    }
+    return true;
 }
 
-static bool conv_make_plan(struct cpu_gen *g, const struct hlo_instr *instr, struct conv *v,
-                           struct product_plan *plan) {
-    if (!conv_read(instr, v) || !conv_spec(v, g->target.l2)) return false;
+static bool conv_make_plan(struct cpu_gen *g, const struct hlo_instr *instr, int64_t phase,
+                           struct conv *v, struct product_plan *plan) {
+    if (!conv_read(instr, v)) return false;
+    conv_take_phase(v, phase);
+    if (!conv_spec(v, g->target.l2)) return false;
     product_plan_make(plan, &g->target, &v->spec, product_has_epilogue(instr));
     return true;
 }
@@ -270,9 +338,14 @@ static bool conv_make_plan(struct cpu_gen *g, const struct hlo_instr *instr, str
 void conv_plan(struct cpu_gen *g, const struct hlo_instr *instr, int64_t *units, int64_t *scratch) {
     struct conv v;
     struct product_plan plan;
-    if (!conv_make_plan(g, instr, &v, &plan)) return;
-    *units = plan.units;
-    *scratch = plan.scratch;
+    if (!conv_read(instr, &v)) return;
+    int64_t phases = conv_phases(&v);
+    *units = *scratch = 0;
+    for (int64_t phase = 0; phase < phases; phase++) {
+        if (!conv_make_plan(g, instr, phase, &v, &plan)) return;
+        *units += plan.units;
+        if (plan.scratch > *scratch) *scratch = plan.scratch;
+    }
 }
 
 /* ---- emission ---- */
@@ -311,27 +384,56 @@ static void finish_conv(void *data, LLVMValueRef sum, LLVMValueRef batch, LLVMVa
     int feature = v->labels->output_feature;
     gen_index_bound(g, n, v->outputs);
     index[feature] = index[feature] ? gen_index_add(g, index[feature], n) : n;
+    for (int d = 0; d < v->labels->spatial; d++) {
+        LLVMValueRef *at = &index[v->labels->output_spatial[d]], first = gen_i64(g, v->first[d]);
+        if (v->first[d]) *at = *at ? gen_index_add(g, *at, first) : first;
+    }
     for (int d = 0; d < v->out->rank; d++)
         if (!index[d]) index[d] = gen_i64(g, 0);
     product_epilogue_store(&f->epilogue, sum, index);
     scope_pop(&g->seen);
 }
 
-void conv_emit(struct cpu_gen *g, struct cpu_kernel *k) {
-    struct conv v;
-    struct product_plan plan;
-    if (!conv_make_plan(g, k->instr, &v, &plan)) return;
-    gen_enter_kernel(g, k);
-    struct conv_finish finish = {&v, {g, k, v.hero, plan.type}};
-    struct product_code code = {.a = gen_leaves(g, v.input.base)[0],
-                                .b = gen_leaves(g, v.kernel.base)[0],
-                                .c = k->out[0],
-                                .scratch = k->scratch,
-                                .begin = k->begin,
-                                .end = k->end};
-    if (plan.finishes) {
+static void emit_phase(struct cpu_gen *g, struct cpu_kernel *k, struct conv *v,
+                       const struct product_plan *plan, LLVMValueRef begin, LLVMValueRef end) {
+    struct conv_finish finish = {v, {g, k, v->hero, plan->type}};
+    int64_t first = 0;
+    for (int d = 0; d < v->labels->spatial; d++)
+        first += v->first[d] * v->c[v->labels->output_spatial[d]];
+    struct product_code code = {
+        .a = gen_leaves(g, v->input.base)[0],
+        .b = gen_leaves(g, v->kernel.base)[0],
+        .c = ir_atk(&g->b, k->out[0], first * element_type_size(v->out->type)),
+        .scratch = k->scratch,
+        .begin = begin,
+        .end = end};
+    if (plan->finishes) {
         code.finish = finish_conv;
         code.data = &finish;
     }
-    product_emit(&g->b, &g->target, &plan, &code);
+    product_emit(&g->b, &g->target, plan, &code);
+}
+
+/* The phases' units follow each other. */
+void conv_emit(struct cpu_gen *g, struct cpu_kernel *k) {
+    struct conv v;
+    struct product_plan plan;
+    struct cpu_builder *b = &g->b;
+    if (!conv_read(k->instr, &v)) return;
+    int64_t phases = conv_phases(&v), before = 0;
+    gen_enter_kernel(g, k);
+    for (int64_t phase = 0; phase < phases; phase++) {
+        if (!conv_make_plan(g, k->instr, phase, &v, &plan)) return;
+        if (phases == 1) {
+            emit_phase(g, k, &v, &plan, k->begin, k->end);
+            return;
+        }
+        LLVMValueRef none = ir_k(b, 0), begin = ir_addk(b, k->begin, -before);
+        begin = select_of(b, i_cmp(b, LLVMIntSLT, begin, none), none, begin);
+        LLVMValueRef end = ir_min(b, ir_addk(b, k->end, -before), ir_k(b, plan.units));
+        struct ir_if some = ir_if_begin(b, i_cmp(b, LLVMIntSLT, begin, end), false);
+        emit_phase(g, k, &v, &plan, begin, end);
+        ir_if_end(b, &some);
+        before += plan.units;
+    }
 }

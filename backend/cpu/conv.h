@@ -15,6 +15,11 @@ struct conv {
     int64_t groups, batch_groups;
     int64_t batch, features; /* of one group: input batch, input features */
     int64_t outputs;         /* output features of one group */
+    /* The spatial dimensions of a phase (conv_take_phase): the window, and which positions of the
+     * result: `first`, and every `step`-th from there, `count` of them. b_first is the kernel's
+     * element for the window's first place. */
+    struct window_dim dims[STAGE_MAX_RANK];
+    int64_t first[STAGE_MAX_RANK], step[STAGE_MAX_RANK], count[STAGE_MAX_RANK], b_first;
     struct product_spec spec;
     /* Dimension of the result that each of spec.batch, m and n is, or part of which it is. */
     int batch_dim[PRODUCT_MAX_DIMS], m_dim[PRODUCT_MAX_DIMS];
@@ -22,6 +27,13 @@ struct conv {
 
 /* False where the instruction is no convolution, or its operands do not lie well in memory. */
 bool conv_read(const struct hlo_instr *instr, struct conv *conv);
+
+/* A dilated input is zeros for the most part, but for the positions of the result that are as far
+ * apart as its elements, the products with elements are an ordinary convolution with some of the
+ * kernel: a phase. How many there are; 1 where the convolution stays whole. */
+int64_t conv_phases(const struct conv *conv);
+/* Makes of a convolution as read the phase of that number. */
+void conv_take_phase(struct conv *conv, int64_t number);
 
 /* One input feature and one output feature a group: vectors of channels (conv_depthwise.c). */
 bool depthwise_match(const struct hlo_instr *instr);

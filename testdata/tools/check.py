@@ -166,7 +166,7 @@ def emulated(build):
     passed, failed = number(r"(\d+) passed, \d+ failed", text), number(r"\d+ passed, (\d+) failed", text)
     if failed or not passed:
         print(text, end="")
-    add("products for aarch64", passed, failed or not passed)
+    add("products for aarch64", passed, failed if passed else failed + 1)
 
 
 def tpu_tests(build, long):
