@@ -2,14 +2,17 @@
  * fused before and after in the same pass. Where the last dim stays: blocks of columns, with the
  * sums of a block in registers or in cache. Else one element after the other. */
 #include "backend/cpu/column_sums.h"
+#include "backend/cpu/emit.h"
 #include "backend/cpu/lowering.h"
+#include "backend/cpu/pick_reducer.h"
 #include "backend/cpu/row_plan.h"
 
 #include <string.h>
 
 enum {
-    FEW = 4,         /* columns that each have variables of their own */
-    ROWS_AT_ONCE = 8 /* of a block of columns */
+    FEW = 4,          /* columns that each have variables of their own */
+    ROWS_AT_ONCE = 8, /* of a block of columns */
+    PICK_LANES = 64   /* picks of a row at once */
 };
 
 /* ---- where the last dim stays ---- */
@@ -177,6 +180,91 @@ static void emit_stage(struct rows *r, int stage, LLVMValueRef row) {
     }
 }
 
+/* ---- rows of reducers that pick ---- */
+
+/* The one reduce of a stage, where its elements may be picked in any order. */
+static const struct hlo_instr *picking_reduce(const struct rows *r, int stage,
+                                              enum pick_order *order) {
+    const struct hlo_instr *reduce = NULL;
+    if (r->plan->columns < 2 * PICK_LANES) return NULL;
+    for (int i = 0; i < r->plan->nsteps; i++) {
+        const struct row_step *step = &r->plan->steps[i];
+        if (step->spill) return NULL;
+        if (step->instr->opcode != OP_REDUCE || step->stage != stage) continue;
+        if (reduce) return NULL;
+        reduce = step->instr;
+    }
+    *order = reduce ? pick_reducer_order(reduce->called[0]) : PICK_IN_ORDER;
+    return *order == PICK_IN_ORDER ? NULL : reduce;
+}
+
+/* slots = f(slots, elements from .. to of the row) */
+static void pick_in_order(struct rows *r, const struct hlo_instr *reduce,
+                          const struct cpu_reducer *reducer, const LLVMValueRef *slots,
+                          LLVMValueRef first, int64_t from) {
+    struct cpu_gen *g = r->g;
+    LLVMValueRef index[SHAPE_MAX_RANK];
+    struct cpu_loop loop = gen_range_begin(g, gen_i64(g, from), gen_i64(g, r->plan->columns));
+    gen_delinear(g, reduce->operands[0]->shape, gen_index_add(g, first, loop.i), index);
+    gen_reducer_fold(g, reduce, reducer, slots, index);
+    gen_loop_end(g, &loop);
+}
+
+/* As many picks at once as there are lanes, then one of those. */
+static void pick_in_lanes(struct rows *r, const struct hlo_instr *reduce,
+                          const struct cpu_reducer *reducer, const LLVMValueRef *slots,
+                          LLVMValueRef first) {
+    struct cpu_gen *g = r->g;
+    LLVMValueRef values[GEN_MOST_LEAVES], sums[GEN_MOST_LEAVES], index[SHAPE_MAX_RANK];
+    struct column_sums lanes;
+    column_sums_init(g, &lanes, reduce);
+    column_sums_start(g, &lanes, gen_i64(g, PICK_LANES));
+    struct cpu_loop steps = gen_loop_begin(g, gen_i64(g, r->plan->columns / PICK_LANES));
+    struct cpu_loop lane = gen_loop_begin(g, gen_i64(g, PICK_LANES));
+    LLVMValueRef column = gen_index_add(g, gen_index_mul(g, steps.i, PICK_LANES), lane.i);
+    gen_delinear(g, reduce->operands[0]->shape, gen_index_add(g, first, column), index);
+    column_sums_add(g, &lanes, lane.i, 1, (LLVMValueRef *[]){index}, values);
+    gen_loop_end(g, &lane);
+    gen_loop_end(g, &steps);
+    lane = gen_loop_begin(g, gen_i64(g, PICK_LANES));
+    column_sums_end(g, &lanes, lane.i, values);
+    gen_reducer_load(g, reducer, slots, sums);
+    LLVMValueRef next[GEN_MOST_LEAVES];
+    gen_reducer_step(g, reducer, sums, values, next);
+    for (int k = 0; k < reducer->n; k++)
+        LLVMBuildStore(g->b.builder, next[k], slots[k]);
+    gen_loop_end(g, &lane);
+    pick_in_order(r, reduce, reducer, slots, first, r->plan->columns / PICK_LANES * PICK_LANES);
+}
+
+/* False where the stage is not of this kind. */
+static bool emit_pick(struct rows *r, int stage, LLVMValueRef row) {
+    struct cpu_gen *g = r->g;
+    enum pick_order order;
+    struct cpu_reducer reducer;
+    const struct hlo_instr *reduce = picking_reduce(r, stage, &order);
+    LLVMValueRef start[GEN_MOST_LEAVES], slots[GEN_MOST_LEAVES], values[GEN_MOST_LEAVES];
+    if (!reduce) return false;
+    LLVMValueRef first = gen_index_mul(g, row, r->plan->columns);
+    gen_reducer_init(reduce, &reducer);
+    gen_reducer_start(g, reduce, &reducer, start);
+    gen_reducer_slots(g, &reducer, slots, start);
+    pick_in_lanes(r, reduce, &reducer, slots, first);
+    if (order == PICK_ANY_BUT_NAN) {
+        gen_reducer_load(g, &reducer, slots, values);
+        LLVMValueRef x = cpu_widen(&g->b, values[0], reducer.element[0]);
+        LLVMBasicBlockRef after = gen_guard_begin(g, f_is_nan(&g->b, x));
+        for (int k = 0; k < reducer.n; k++)
+            LLVMBuildStore(g->b.builder, start[k], slots[k]);
+        pick_in_order(r, reduce, &reducer, slots, first, 0);
+        gen_guard_end(g, after);
+    }
+    gen_reducer_load(g, &reducer, slots, values);
+    gen_reducer_end(g, &reducer, values);
+    bind_at(g, reduce, row, values);
+    return true;
+}
+
 static bool has_full_outputs(const struct rows *r) {
     for (int i = 0; i < r->noutputs; i++)
         if (!r->outputs[i].row) return true;
@@ -188,7 +276,7 @@ static void emit_rows(struct rows *r) {
     struct cpu_loop rows = gen_range_begin(g, r->k->begin, r->k->end);
     gen_index_bound(g, rows.i, r->plan->rows);
     for (int stage = 1; stage <= r->plan->nstages; stage++) {
-        emit_stage(r, stage, rows.i);
+        if (!emit_pick(r, stage, rows.i)) emit_stage(r, stage, rows.i);
         compute_row_values(r, stage, rows.i);
     }
     store_at(r, true, rows.i);
