@@ -377,3 +377,90 @@ int loop_body_length(const struct loop_body *body) {
     }
     return length;
 }
+
+/* ---- values that live long ---- */
+
+static bool is_written_once(const struct loop_body *body, int value) {
+    const struct modulo_value *v = &body->values[value];
+    for (int i = 1; i < v->count; i++)
+        if (body->refs[v->ops[i]].write == value) return false;
+    return true;
+}
+
+static int moves_of(const struct loop_body *body, const struct modulo *m, int value) {
+    return (modulo_lifetime(m, &body->values[value]) + m->ii - 1) / m->ii - 1;
+}
+
+/* Arrays of its own, with room for more operations. */
+static void own_arrays(struct loop_body *body, int more) {
+    struct loop_body old = *body;
+    size_t n = (size_t)(old.count + more) + 1, values = (size_t)(old.nvalues + more) + 1;
+    body->ops = arena_array(body->arena, n, sizeof *body->ops);
+    body->refs = arena_array(body->arena, n, sizeof *body->refs);
+    body->partner = arena_array(body->arena, n, sizeof *body->partner);
+    body->unit = arena_array(body->arena, n, sizeof *body->unit);
+    body->values = arena_array(body->arena, values, sizeof *body->values);
+    body->classes = arena_array(body->arena, values, sizeof *body->classes);
+    body->value_capacity = body->class_capacity = (int)values;
+    memcpy(body->ops, old.ops, (size_t)old.count * sizeof *old.ops);
+    memcpy(body->refs, old.refs, (size_t)old.count * sizeof *old.refs);
+    memcpy(body->partner, old.partner, (size_t)old.count * sizeof *old.partner);
+    memcpy(body->unit, old.unit, (size_t)old.count * sizeof *old.unit);
+    memcpy(body->values, old.values, (size_t)old.nvalues * sizeof *old.values);
+    memcpy(body->classes, old.classes, (size_t)old.nvalues * sizeof *old.classes);
+}
+
+static int add_move(struct loop_body *body, int from) {
+    int maker = body->values[from].ops[0], op = body->count++;
+    treg reg = 1; /* gets its name with all others */
+    body->ops[op] = (struct mop){.op = TPU_SMOV, .d = reg, .b = reg, .bkind = MIR_B_REG};
+    body->partner[op] = body->unit[op] = -1;
+    for (int k = 0; k < MIR_MOST_READS; k++)
+        body->refs[op].reads[k] = -1;
+    body->refs[op].reads[0] = from;
+    refer(body, from, op);
+    loop_body_edge(body, maker, op, latency_of(body, maker), 0);
+    return body->refs[op].write = new_value(body, MIR_S, op);
+}
+
+/* Uses of the value more than one, two, ... `ii` after it was made take the first, second, ... of
+ * moves from one register to the next. */
+static void move_on(struct loop_body *body, const struct modulo *m, int value, int moves) {
+    const struct modulo_value old = body->values[value];
+    int first = m->cycle[old.ops[0]], now = value;
+    body->values[value].ops = NULL;
+    body->values[value].count = 0;
+    refer(body, value, old.ops[0]);
+    for (int part = 0; part <= moves; part++) {
+        if (part) now = add_move(body, now);
+        for (int i = 1; i < old.count; i++) {
+            int op = old.ops[i], away = m->cycle[op] - first;
+            if (away <= part * m->ii && part) continue;
+            if (away > (part + 1) * m->ii && part < moves) continue;
+            for (int k = 0; k < MIR_MOST_READS; k++)
+                if (body->refs[op].reads[k] == value) body->refs[op].reads[k] = now;
+            if (part) loop_body_edge(body, body->values[now].ops[0], op, 1, 0);
+            refer(body, now, op);
+        }
+    }
+}
+
+bool loop_body_add_moves(struct loop_body *body, const struct modulo *m) {
+    int more = 0, values = body->nvalues;
+    for (int v = 0; v < values; v++) {
+        int moves = moves_of(body, m, v);
+        more += moves;
+        if (moves && (body->classes[v] != MIR_S || !is_written_once(body, v))) return false;
+    }
+    own_arrays(body, more);
+    for (int v = 0; v < values; v++) {
+        int moves = moves_of(body, m, v);
+        if (moves) move_on(body, m, v, moves);
+    }
+    for (int v = 0; v < body->nvalues; v++) {
+        const struct modulo_value *value = &body->values[v];
+        for (int i = 0; i < value->count; i++)
+            loop_body_edge(body, value->ops[i], value->ops[0], i ? 0 : value->latency, 1);
+    }
+    return true;
+}

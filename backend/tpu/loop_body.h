@@ -36,6 +36,10 @@ int *mir_unit_levels(const struct mir *mir, struct arena *arena);
 /* False where the block is no loop that can be pipelined. */
 bool loop_body_find(struct loop_body *body, struct arena *arena, const struct mir *mir, int block,
                     const struct mir_liveness *live, const int *levels);
+/* Makes every value live no longer than `ii`, the distance of iterations, by moves where the
+ * schedule `m` has it live longer: a kernel of one iteration is enough then. False where that
+ * cannot be, or would take vector slots. The body must be this caller's own copy of the struct. */
+bool loop_body_add_moves(struct loop_body *body, const struct modulo *m);
 /* Cycles that slots and units are busy with one iteration. */
 int loop_body_resource_ii(const struct loop_body *body);
 /* Bundles from an operation's issue until its result may be read, or the next one issues. */

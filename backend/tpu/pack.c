@@ -1,5 +1,7 @@
 #include "backend/tpu/pack.h"
 
+#include <string.h>
+
 static int use_imm(struct packing *f, uint16_t value) {
     for (int i = TPU_IMMS - 1; i >= 0; i--)
         if ((f->imms >> i & 1) && f->bundle->imm[i] == value) return i;
@@ -203,4 +205,48 @@ bool pack_row(struct packing *packing, const struct mop *const *ops, int n) {
     for (int i = 0; i < n; i++)
         if (!pack_op(packing, sorted[i])) return false;
     return true;
+}
+
+static bool is_empty(const struct tpu_bundle *bundle) {
+    for (int s = 0; s < TPU_SLOTS; s++)
+        if (bundle->slot[s].op != TPU_EMPTY) return false;
+    return true;
+}
+
+static bool add_stall(struct tpu_bundle *bundle, int cycles) {
+    struct packing packing = {.bundle = bundle};
+    for (int s = 0; s < TPU_SLOTS; s++) {
+        struct tpu_uses uses;
+        if (bundle->slot[s].op == TPU_EMPTY) continue;
+        tpu_slot_uses(bundle, (enum tpu_slot)s, &uses);
+        packing.imms |= uses.imms;
+        packing.ports |= uses.ports;
+    }
+    /* A branch's target is no number yet, but takes its pair. */
+    return pack_op(&packing, &(struct mop){.op = TPU_STALL, .imm = cycles});
+}
+
+int pack_squeeze(struct tpu_bundle *bundles, int count, int *now) {
+    int left = 0, delay = 0; /* bundles that a branch's delay still has */
+    for (int i = 0; i < count;) {
+        int run = 0;
+        bool branch = tpu_op_info(bundles[i].slot[TPU_MISC].op)->imm == TPU_IMM_TARGET ||
+                      bundles[i].slot[TPU_MISC].op == TPU_JR;
+        bundles[left] = bundles[i];
+        now[i++] = left;
+        delay = branch ? TPU_BRANCH_DELAY : delay - (delay > 0);
+        while (delay == 0 && i + run < count && run < INT16_MAX && is_empty(&bundles[i + run]))
+            run++;
+        if (run && !add_stall(&bundles[left], run)) {
+            /* Its own bundle waits for one cycle itself. */
+            now[i++] = ++left;
+            run--;
+            memset(&bundles[left], 0, sizeof *bundles);
+            if (run) add_stall(&bundles[left], run);
+        }
+        for (; run > 0; run--)
+            now[i++] = left;
+        left++;
+    }
+    return left;
 }

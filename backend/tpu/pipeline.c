@@ -236,17 +236,19 @@ static int64_t total_cycles(const struct pipeliner *p) {
     return (p->body.trips - 1) * p->m.ii + p->length;
 }
 
-/* How the flat sequence is divided, as short as it can be; its bundles. */
+/* How the flat sequence is divided, as short as it can be; bundles that are not empty, at most. */
 static int64_t divide(struct pipeliner *p) {
-    int64_t steady = p->body.trips - p->stages + 1, ii = p->m.ii, flat = total_cycles(p);
+    int64_t trips = p->body.trips, steady = trips - p->stages + 1, ii = p->m.ii;
+    int64_t bundles = total_cycles(p), written = trips; /* iterations in the code */
     p->turns = 0;
-    p->lead = p->body.trips;
-    if (steady < 2 * p->unroll) return flat;
-    int64_t lead = p->stages - 1 + steady % p->unroll;
-    int64_t bundles = flat - (steady / p->unroll - 1) * p->unroll * ii;
-    p->turns = steady / p->unroll;
-    p->lead = lead;
-    return bundles;
+    p->lead = trips;
+    if (steady >= 2 * p->unroll) {
+        p->turns = steady / p->unroll;
+        p->lead = p->stages - 1 + steady % p->unroll;
+        bundles -= (p->turns - 1) * p->unroll * ii;
+        written -= (p->turns - 1) * p->unroll;
+    }
+    return written * p->body.count < bundles ? written * p->body.count : bundles;
 }
 
 static bool try_ii(struct pipeliner *p, int ii, unsigned tight) {
@@ -296,10 +298,8 @@ static void find_needs(struct pipeliner *p) {
     }
 }
 
-/* The least ii for which all fits, as long as it is faster than one iteration after the other. */
-static bool choose_schedule(struct pipeliner *p, unsigned tight, int depth) {
-    struct loop_body *body = &p->body;
-    int length = loop_body_length(body), least = loop_body_resource_ii(body);
+static void prepare(struct pipeliner *p) {
+    const struct loop_body *body = &p->body;
     p->m = (struct modulo){.arena = body->arena,
                            .count = body->count,
                            .edges = body->edges,
@@ -311,12 +311,37 @@ static bool choose_schedule(struct pipeliner *p, unsigned tight, int depth) {
                            .clash = clash,
                            .user = p};
     find_needs(p);
+}
+
+/* A kernel that would be long is one iteration instead of several, where moves from register to
+ * register make that possible: about as fast, and a fraction of the code. */
+static void shorten_kernel(struct pipeliner *p, unsigned tight, int plain) {
+    enum { LONG = 48 };
+    struct pipeliner q = *p;
+    int ii = p->m.ii;
+    if (p->unroll == 1 || p->unroll * ii < LONG || !loop_body_add_moves(&q.body, &p->m)) return;
+    prepare(&q);
+    for (int more = 0; more <= ii / 16 && ii + more < plain; more++) {
+        if (!try_ii(&q, ii + more, tight) || q.unroll > 1) continue;
+        *p = q;
+        p->m.user = p;
+        return;
+    }
+}
+
+/* The least ii for which all fits, as long as it is faster than one iteration after the other. */
+static bool choose_schedule(struct pipeliner *p, unsigned tight, int depth) {
+    const struct loop_body *body = &p->body;
+    int length = loop_body_length(body), least = loop_body_resource_ii(body);
+    prepare(p);
     int plain = plain_length(p, length, least), step = 1;
     if (least >= plain) return false;
     int first = modulo_recurrence_ii(&p->m, least, plain);
     for (int ii = first, tries = 0; ii > 0 && ii < plain && tries < II_TRIES; ii += step, tries++) {
-        if (try_ii(p, ii, tight)) return is_worth_it(p, plain, depth);
         if (tries % 4 == 3) step *= 2;
+        if (!try_ii(p, ii, tight)) continue;
+        shorten_kernel(p, tight, plain);
+        return is_worth_it(p, plain, depth);
     }
     return false;
 }

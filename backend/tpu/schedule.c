@@ -401,6 +401,17 @@ static void schedule_block(struct mir *mir, struct mblock *block, struct mir_cod
     arena_free(s.arena);
 }
 
+/* The block's empty bundles, of which a wait for a result leaves many, become stalls. */
+static void squeeze(struct mir_code *code, int start, int first_fixup) {
+    struct arena *arena = arena_new();
+    int count = code->count - start;
+    int *now = arena_array(arena, (size_t)count + 1, sizeof *now);
+    code->count = start + pack_squeeze(code->bundles + start, count, now);
+    for (int i = first_fixup; i < code->nfixups; i++)
+        code->fixups[i].bundle = start + now[code->fixups[i].bundle - start];
+    arena_free(arena);
+}
+
 const char *mir_schedule(struct mir *mir, struct mir_code *code, int *group) {
     int first = code->nfixups, start = code->count;
     *group = 0;
@@ -411,6 +422,7 @@ const char *mir_schedule(struct mir *mir, struct mir_code *code, int *group) {
                 return "a branch stands within a block";
     }
     for (int b = 0; b < mir->nblocks; b++) {
+        int fixups = code->nfixups;
         if (!mir->blocks[b].settled) {
             schedule_block(mir, &mir->blocks[b], code);
         } else if (!pack_settled(&mir->blocks[b], code)) {
@@ -419,6 +431,7 @@ const char *mir_schedule(struct mir *mir, struct mir_code *code, int *group) {
             code->nfixups = first;
             return NULL;
         }
+        squeeze(code, mir->blocks[b].address, fixups);
     }
     for (int i = first; i < code->nfixups; i++)
         if (code->fixups[i].target >= 0)
