@@ -1,7 +1,8 @@
 /* Elementwise operations move before broadcasts (less work) and before reshapes and transposes that
  * all their operands have in common (fewer of them):
  *     op(broadcast(a), broadcast(b)) is broadcast(op(a, b)), likewise for the others.
- * A number that is spread out (broadcast of a scalar) goes with any of them. */
+ * A number that is spread out (broadcast of a scalar) goes with any of them; of such numbers alone
+ * there is one result. */
 #include "passes/rewrite.h"
 
 static bool is_mover(const struct hlo_instr *instr) {
@@ -71,13 +72,33 @@ static bool all_static(const struct hlo_instr *instr) {
     return true;
 }
 
+enum { MOST = 4 }; /* operands */
+
+static bool all_numbers(const struct hlo_instr *instr) {
+    for (int i = 0; i < instr->noperands; i++)
+        if (!is_scalar_broadcast(instr->operands[i]) || instr->operands[i]->ncontrol) return false;
+    return instr->noperands > 0 && instr->shape->rank > 0;
+}
+
+/* Of numbers alone there is one result, spread out. */
+static bool compute_number(struct pass_context *context, struct hlo_instr *instr) {
+    struct hlo_instr *operands[MOST];
+    if (!pass_may_rewrite(context)) return false;
+    for (int i = 0; i < instr->noperands; i++)
+        operands[i] = instr->operands[i]->operands[0];
+    const struct shape *scalar = shape_scalar(instr->parent->module->shapes, instr->shape->type);
+    struct hlo_instr *number = instr_clone(instr, instr->parent, instr, scalar, operands);
+    instr_replace_uses(instr, rewrite_broadcast(instr, instr->shape, number, 0, NULL));
+    return true;
+}
+
 static bool move(struct pass_context *context, struct hlo_instr *instr) {
-    enum { MOST = 4 };
     struct hlo_instr *operands[MOST];
     int movers;
     if (instr->ncontrol || instr->is_control_predecessor || instr->noperands > MOST) return false;
     if (!(opcode_info(instr->opcode)->flags & OP_FLAG_ELEMENTWISE) || !all_static(instr))
         return false;
+    if (all_numbers(instr)) return compute_number(context, instr);
     struct hlo_instr *mover = common_mover(instr, &movers);
     if (!mover || !movement_pays(instr, mover, movers)) return false;
     if (!shape_layout_is_default(instr->shape) ||
