@@ -31,6 +31,8 @@ conv("conv_many_features", "f32[2,5,5,70]", "f32[3,3,70,33]", "f32[2,5,5,33]", "
 conv("conv_1x1_stride", "f32[2,9,8,12]", "f32[1,1,12,40]", "f32[2,5,4,40]", "size=1x1 stride=2x2", "b01f_01io->b01f")
 conv("conv_features_first", "f32[2,6,9,10]", "f32[8,6,3,3]", "f32[2,8,9,10]", "size=3x3 pad=1_1x1_1", "bf01_oi01->bf01", epilogue=1)
 conv("conv_base_dilation", "f32[2,6,5,4]", "f32[3,3,4,9]", "f32[2,11,10,9]", "size=3x3 pad=1_1x1_2 lhs_dilate=2x2", "b01f_01io->b01f")
+conv("conv_phases", "f32[2,7,6,5]", "f32[3,3,9,5]", "f32[2,14,12,9]", "size=3x3 pad=1_2x2_1 lhs_dilate=2x2 rhs_reversal=1x1", "b01f_01oi->b01f", epilogue=3)
+conv("conv_phases_few", "f32[2,7,6,5]", "f32[1,2,5,9]", "f32[2,14,17,9]", "size=1x2 pad=0_1x1_1 lhs_dilate=2x3", "b01f_01io->b01f")
 conv("conv_reversed", "f32[2,8,8,5]", "f32[3,4,5,6]", "f32[2,8,6,6]", "size=3x4 pad=1_1x1_0 rhs_reversal=1x1", "b01f_01io->b01f")
 conv("conv_cropped", "f32[1,12,12,4]", "f32[3,3,4,8]", "f32[1,7,8,8]", "size=3x3 pad=-1_-2x-2_0", "b01f_01io->b01f")
 conv("conv_kernel_gradient", "f32[6,9,10,5]", "f32[6,9,10,7]", "f32[3,3,5,7]", "size=9x10 pad=1_1x1_1", "f01b_i01o->01bf")
@@ -53,6 +55,47 @@ dot("dot_s8", "s8[20,300]", "s8[300,24]", "s8[20,24]", "1", "0")
 dot("dot_f64", "f64[33,65]", "f64[65,40]", "f64[33,40]", "1", "0", tol=1e-11)
 dot("dot_epilogue_bf16", "bf16[24,64]", "bf16[64,48]", "bf16[24,48]", "1", "0", tol=3e-2,
     tail="  c = f32[24,48] convert(d)\n  p = f32[24,48] parameter(2)\n  s = f32[24,48] add(c, p)\n  ROOT r = f32[24,48] tanh(s)\n")
+
+dot("dot_slices", "f32[30,80]", "f32[90,70]", "f32[24,33]", "1", "0")
+cases["dot_slices"] = ("""HloModule dot_slices
+ENTRY e {
+  a = f32[30,80] parameter(0)
+  b = f32[90,70] parameter(1)
+  s = f32[24,40] slice(a), slice={[3:27], [1:80:2]}
+  t = f32[40,33] slice(b), slice={[50:90], [2:68:2]}
+  d = f32[24,33] dot(s, t), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT n = f32[24,33] negate(d)
+}
+""", 1e-4)
+dot("dot_s8_odd", "s8[33,301]", "s8[70,301]", "s32[33,70]", "1", "1")
+# The same weights in every trip of a loop, whose columns are no whole panels.
+cases["dot_in_loop"] = ("""HloModule dot_in_loop
+body {
+  p = (s32[], f32[40,50], f32[50,50]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  h = f32[40,50] get-tuple-element(p), index=1
+  w = f32[50,50] get-tuple-element(p), index=2
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  d = f32[40,50] dot(h, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  t = f32[40,50] tanh(d)
+  ROOT r = (s32[], f32[40,50], f32[50,50]) tuple(j, t, w)
+}
+less {
+  p = (s32[], f32[40,50], f32[50,50]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  n = s32[] constant(5)
+  ROOT l = pred[] compare(i, n), direction=LT
+}
+ENTRY e {
+  h = f32[40,50] parameter(0)
+  w = f32[50,50] parameter(1)
+  z = s32[] constant(0)
+  t = (s32[], f32[40,50], f32[50,50]) tuple(z, h, w)
+  l = (s32[], f32[40,50], f32[50,50]) while(t), condition=less, body=body
+  ROOT g = f32[40,50] get-tuple-element(l), index=1
+}
+""", 1e-3)
 
 # Integers of all sizes and both ends of their range: what is added up in f32 on the way must stay exact.
 full = {"dot_s8_full": ("s8[9,1100]", "s8[1100,20]", "s32[9,20]"), "dot_u8_full": ("u8[9,520]", "u8[520,20]", "s32[9,20]"),
