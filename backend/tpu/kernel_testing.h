@@ -45,7 +45,7 @@ static inline void find_settled(struct fixture *f, int body) {
         const struct mblock *block = &f->k->mir->blocks[b];
         f->settled += block->settled;
         if (block->settled && block->count && block->ops[block->count - 1].op == TPU_BDNZ)
-            f->ii = block->length * body / (block->count - 1);
+            f->ii = block->length / ((block->count - 1) / body); /* a few are moves */
     }
 }
 

@@ -1,6 +1,7 @@
 /* Pipelined loops, written by hand and run on the emulator, which stops at any hazard. Results are
  * arithmetic; how many cycles an iteration takes is worked out beside each. */
 #include "backend/tpu/kernel_testing.h"
+#include "backend/tpu/pack.h"
 
 static const int trip_counts[] = {2, 3, 4, 5, 7, 8, 13, 31, 100};
 enum { TRIP_COUNTS = sizeof trip_counts / sizeof *trip_counts, FIRST_ROW = 128 };
@@ -196,8 +197,84 @@ static void few_registers_left(void **state) {
     EXPECT(f, want[l]);
 }
 
+/* Squares of 128 rows through the transpose unit: 16 pushes that hold it for 8 cycles each, so 128
+ * cycles from square to square, and nearly 400 from the first push to the last store, to an address
+ * that the counter gives: it moves from register to register, and the kernel is one iteration. Row
+ * r of square i holds 1000 i + r; element (r, l) of the result is 1000 i + l. */
+static void squares_through_the_transpose_unit(void **state) {
+    (void)state;
+    enum { SQUARE = 128, MOST = 7, TO = FIRST_ROW + MOST * SQUARE };
+    for (int trips = 2; trips <= MOST; trips += MOST - 2) {
+        struct fixture f;
+        struct loop loop;
+        begin(&f);
+        struct kernel *k = f.k;
+        k->mir->units[MIR_XLU].fifo = 32; /* as v2 has them: two squares */
+        for (int i = 0; i < trips; i++)
+            for (int r = 0; r < SQUARE; r += TPU_SUBLANES)
+                k_store(k, k_binary_i(k, TPU_VADD, k_sublane(k), 1000 * i + r),
+                        sx_const(FIRST_ROW + i * SQUARE + r), 0, 1);
+        k_block(k);
+        struct sx row = sx_muli(k, loop_begin(k, &loop, trips), SQUARE);
+        for (int g = 0; g < TPU_TRANSPOSE_MAX; g++) {
+            bool last = g + 1 == TPU_TRANSPOSE_MAX;
+            treg v = k_load(k, sx_addi(row, FIRST_ROW + 8 * g), MIR_STRIDE_1, sx_const(0), 1);
+            k_emit(k, (struct mop){.op = last ? TPU_XTRL : TPU_XTR,
+                                   .a = v,
+                                   .literal = last ? TPU_TRANSPOSE_MAX : 0});
+        }
+        for (int g = 0; g < TPU_TRANSPOSE_MAX; g++)
+            k_store(k, k_emit(k, (struct mop){.op = TPU_XPOP}), sx_addi(row, TO + 8 * g), 0, 2);
+        loop_end(k, &loop, 0);
+        treg sum = k_const(k, 0);
+        for (int i = 0; i < trips; i++)
+            sum = k_binary(k, TPU_VADD, k_binary_i(k, TPU_VMUL, sum, 3),
+                           k_load(k, sx_const(TO + i * SQUARE + 64), MIR_STRIDE_1, sx_const(0), 2));
+        run(&f, sum);
+        int32_t want[TPU_LANES] = {0};
+        for (int i = 0; i < trips; i++)
+            for (int l = 0; l < TPU_LANES; l++)
+                want[l] = want[l] * 3 + 1000 * i + l;
+        EXPECT(f, want[l]);
+        assert_true(f.settled);
+        if (f.ii) assert_in_range(f.ii, 128, 140);
+        if (trips == MOST) assert_true(f.ii > 0);
+    }
+}
+
+/* Empty bundles become stalls of the bundle before them, if it has room; not in a branch's delay.
+ */
+static void empty_bundles(void **state) {
+    (void)state;
+    enum { N = 12 };
+    static const uint8_t ops[N] = {[0] = TPU_SADD, [4] = TPU_V2S, [7] = TPU_SADD, [9] = TPU_JR};
+    static const int places[N] = {0, 0, 0, 0, 1, 2, 2, 3, 3, 4, 5, 6};
+    struct tpu_bundle bundles[N] = {0};
+    int now[N];
+    for (int i = 0; i < N; i++) {
+        if (ops[i])
+            bundles[i].slot[ops[i] == TPU_SADD ? TPU_S0 : TPU_MISC] =
+                (struct tpu_instr){.op = ops[i], .pred = TPU_ALWAYS};
+    }
+    assert_int_equal(pack_squeeze(bundles, N, now), 7);
+    for (int i = 0; i < N; i++)
+        assert_int_equal(now[i], places[i]);
+    const struct {
+        int bundle, cycles;
+    } stalls[] = {{0, 3}, {2, 1}, {3, 1}};
+    for (int i = 0; i < 3; i++) {
+        const struct tpu_instr *stall = &bundles[stalls[i].bundle].slot[TPU_MISC];
+        assert_int_equal(stall->op, TPU_STALL);
+        assert_int_equal(bundles[stalls[i].bundle].imm[stall->imm], stalls[i].cycles);
+    }
+    assert_int_equal(bundles[5].slot[TPU_MISC].op, TPU_EMPTY);
+    assert_int_equal(bundles[6].slot[TPU_MISC].op, TPU_EMPTY);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(squares_through_the_transpose_unit),
+        cmocka_unit_test(empty_bundles),
         cmocka_unit_test(one_trip),
         cmocka_unit_test(rows_of_two_arrays),
         cmocka_unit_test(rows_that_follow_from_each_other),
