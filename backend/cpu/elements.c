@@ -93,6 +93,28 @@ LLVMValueRef gen_start_index(struct cpu_gen *g, const struct hlo_instr *from,
     return x;
 }
 
+/* Whether the index is known to be in from .. from + size - 1, or not to be. */
+static bool surely_in(struct cpu_gen *g, LLVMValueRef index, int64_t from, int64_t size) {
+    int64_t low, limit;
+    gen_index_range(g, index, &low, &limit);
+    return low >= from && limit - from <= size;
+}
+
+static bool surely_out(struct cpu_gen *g, LLVMValueRef index, int64_t from, int64_t size) {
+    int64_t low, limit;
+    gen_index_range(g, index, &low, &limit);
+    return limit <= from || low - from >= size;
+}
+
+/* index - from, within 0 .. size - 1 where it is not there already. */
+static LLVMValueRef index_within(struct cpu_gen *g, LLVMValueRef index, int64_t from,
+                                 int64_t size) {
+    LLVMValueRef x = from ? LLVMBuildSub(g->b.builder, index, gen_i64(g, from), "") : index;
+    if (!surely_in(g, index, from, size)) return clamp(g, x, 0, size - 1);
+    gen_index_bound(g, x, size);
+    return x;
+}
+
 static LLVMValueRef padded(struct cpu_gen *g, const struct hlo_instr *instr,
                            const LLVMValueRef *index) {
     LLVMBuilderRef b = g->b.builder;
@@ -107,7 +129,13 @@ static LLVMValueRef padded(struct cpu_gen *g, const struct hlo_instr *instr,
             inner[d] = index[d];
             continue;
         }
-        LLVMValueRef at = LLVMBuildSub(b, index[d], gen_i64(g, padding->v[d].low), "");
+        int64_t low = padding->v[d].low, size = from->dims[d];
+        if (surely_out(g, index[d], low, (size - 1) * step + 1)) return fill;
+        if (step == 1 && surely_in(g, index[d], low, size)) {
+            inner[d] = index_within(g, index[d], low, size);
+            continue;
+        }
+        LLVMValueRef at = LLVMBuildSub(b, index[d], gen_i64(g, low), "");
         LLVMValueRef place = step == 1 ? at : LLVMBuildSDiv(b, at, gen_i64(g, step), "");
         inner[d] = clamp(g, place, 0, from->dims[d] - 1);
         LLVMValueRef back = gen_index_mul(g, inner[d], step);
@@ -125,8 +153,8 @@ static LLVMValueRef joined(struct cpu_gen *g, const struct hlo_instr *instr,
     int64_t start = 0;
     for (int i = 0; i < instr->noperands; i++) {
         int64_t size = instr->operands[i]->shape->dims[dim];
-        if (instr->operands[i]->shape->count > 0) {
-            inner[dim] = clamp(g, LLVMBuildSub(b, index[dim], gen_i64(g, start), ""), 0, size - 1);
+        if (instr->operands[i]->shape->count > 0 && !surely_out(g, index[dim], start, size)) {
+            inner[dim] = index_within(g, index[dim], start, size);
             LLVMValueRef here = gen_element(g, instr->operands[i], inner);
             LLVMValueRef past = LLVMBuildICmp(b, LLVMIntSGE, index[dim], gen_i64(g, start), "");
             value = value ? select_of(&g->b, past, here, value) : here;

@@ -70,6 +70,8 @@ int64_t cpu_work_of(const struct hlo_instr *instr);
 LLVMValueRef gen_i64(struct cpu_gen *g, int64_t value);
 /* Tells that `value` is in [0, limit). */
 void gen_index_bound(struct cpu_gen *g, LLVMValueRef value, int64_t limit);
+/* What is known of a value: low <= value < limit. */
+void gen_index_range(struct cpu_gen *g, LLVMValueRef value, int64_t *low, int64_t *limit);
 LLVMValueRef gen_index_add(struct cpu_gen *g, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef gen_index_mul(struct cpu_gen *g, LLVMValueRef a, int64_t k);
 LLVMValueRef gen_index_div(struct cpu_gen *g, LLVMValueRef a, int64_t k);

@@ -45,6 +45,20 @@ static bool constant(LLVMValueRef value, int64_t *k) {
     return true;
 }
 
+void gen_index_range(struct cpu_gen *g, LLVMValueRef value, int64_t *low, int64_t *limit) {
+    struct node node = node_of(g, value);
+    int64_t a = 0, b = 0, unused;
+    *low = 0;
+    *limit = node.limit;
+    if (constant(value, low)) return;
+    if (node.op != NODE_ADD && node.op != NODE_MUL) return;
+    gen_index_range(g, node.a, &a, &unused);
+    if (node.op == NODE_ADD) gen_index_range(g, node.b, &b, &unused);
+    if (node.op == NODE_ADD ? __builtin_add_overflow(a, b, low)
+                            : __builtin_mul_overflow(a, node.k, low))
+        *low = 0;
+}
+
 static LLVMValueRef build(struct cpu_gen *g, const struct node *node) {
     LLVMBuilderRef b = g->b.builder;
     LLVMValueRef k = gen_i64(g, node->k);
@@ -129,6 +143,12 @@ static bool is_zero(LLVMValueRef value) {
 static bool split(struct cpu_gen *g, LLVMValueRef a, int64_t k, LLVMValueRef *quotient,
                   LLVMValueRef *rest) {
     struct node p = node_of(g, a);
+    int64_t x;
+    if (constant(a, &x)) {
+        *quotient = gen_i64(g, x / k);
+        *rest = gen_i64(g, x % k);
+        return true;
+    }
     if (p.limit <= k) {
         *quotient = gen_i64(g, 0);
         *rest = a;

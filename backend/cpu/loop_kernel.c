@@ -192,43 +192,117 @@ static void store_step(struct cpu_gen *g, int n, const struct result *results, i
             gen_store(g, results[i].shape, results[i].pointer, index[e], values[e * n + i]);
 }
 
+/* Places along a dimension at which a concatenation or a pad of the results' shape goes over to
+ * something else: between two of them, loops need no selection. */
+enum { MOST_CUTS = 6, CUT_INSTRS = 240 };
+
+static void add_cut(int64_t *cuts, int *n, int64_t at, int64_t size) {
+    int i = *n;
+    if (at <= 0 || at >= size || *n > MOST_CUTS) return;
+    for (int k = 0; k < *n; k++)
+        if (cuts[k] == at) return;
+    for (; i > 0 && cuts[i - 1] > at; i--)
+        cuts[i] = cuts[i - 1];
+    cuts[i] = at;
+    ++*n;
+}
+
+static void add_cuts(const struct hlo_instr *instr, const struct shape *shape, int dim,
+                     int64_t *cuts, int *n) {
+    int64_t size = shape->dims[dim], at = 0;
+    if (!shape_is_array(instr->shape) || !shape_same_dims(instr->shape, shape)) return;
+    if (instr->opcode == OP_CONCATENATE && instr_ints(instr, ATTR_DIMENSIONS).v[0] == dim) {
+        for (int i = 0; i < instr->noperands; i++)
+            add_cut(cuts, n, at += instr->operands[i]->shape->dims[dim], size);
+    } else if (instr->opcode == OP_PAD) {
+        struct padding_dim p = instr_attr(instr, ATTR_PADDING)->padding->v[dim];
+        if (p.interior) return;
+        add_cut(cuts, n, p.low, size);
+        add_cut(cuts, n, p.low + instr->operands[0]->shape->dims[dim], size);
+    }
+}
+
+/* Ends of the parts of the loop along row.first, the last of which is its size. */
+static int parts_of(const struct hlo_instr *instr, const struct shape *shape, int dim,
+                    int64_t *ends) {
+    int n = 0;
+    int64_t instrs = 1;
+    if (instr->opcode == OP_FUSION) {
+        instrs = instr->called[0]->count;
+        for (const struct hlo_instr *i = instr->called[0]->first; i; i = i->next)
+            add_cuts(i, shape, dim, ends, &n);
+    } else {
+        add_cuts(instr, shape, dim, ends, &n);
+    }
+    if (n > MOST_CUTS || (n + 1) * instrs > CUT_INSTRS) n = 0;
+    ends[n++] = shape->dims[dim];
+    return n;
+}
+
+/* The steps of a row from `from` to `to`, both in the part of it that begins at `start` and has
+ * `size` of them. index[0] has the dims before. */
+static void emit_part(struct cpu_gen *g, const struct row *row, int n, const struct result *results,
+                      LLVMValueRef **index, int64_t start, int64_t size, LLVMValueRef from,
+                      LLVMValueRef to) {
+    const struct shape *shape = results[0].shape;
+    struct cpu_loop loop = gen_range_begin(g, from, to);
+    gen_index_bound(g, loop.i, size);
+    index[0][row->first] = gen_index_add(g, loop.i, gen_i64(g, start));
+    for (int64_t e = row->written - 1; e >= 0; e--) {
+        int64_t place = e;
+        memcpy(index[e], index[0], (size_t)(row->first + 1) * sizeof *index[0]);
+        for (int d = shape->rank - 1; d > row->first; d--) {
+            index[e][d] = gen_i64(g, place % shape->dims[d]);
+            place /= shape->dims[d];
+        }
+    }
+    store_step(g, n, results, row->written, index);
+    gen_loop_end(g, &loop);
+}
+
+/* x - start, within 0 .. size. */
+static LLVMValueRef in_part(struct cpu_gen *g, LLVMValueRef x, int64_t start, int64_t size) {
+    LLVMValueRef at = LLVMBuildSub(g->b.builder, x, gen_i64(g, start), "");
+    if (LLVMIsAConstantInt(at)) {
+        int64_t k = LLVMConstIntGetSExtValue(at);
+        return gen_i64(g, k < 0 ? 0 : k > size ? size : k);
+    }
+    at = emit_intrinsic(&g->b, "llvm.smax", 2, (LLVMValueRef[]){at, gen_i64(g, 0)});
+    return emit_intrinsic(&g->b, "llvm.smin", 2, (LLVMValueRef[]){at, gen_i64(g, size)});
+}
+
 static void emit_rows(struct cpu_gen *g, const struct hlo_instr *instr, LLVMValueRef begin,
                       LLVMValueRef end, int n, const struct result *results) {
     const struct shape *shape = results[0].shape;
+    LLVMValueRef **index, from, to;
     if (shape->count == 0) return;
     struct row row = row_of(instr, shape);
-    LLVMValueRef **index = index_arrays(g, (int)row.written);
-    LLVMValueRef *at = index[0];
+    index = index_arrays(g, (int)row.written);
+    if (shape->rank == 0) {
+        struct cpu_loop once = gen_range_begin(g, begin, end);
+        store_step(g, n, results, 1, index);
+        gen_loop_end(g, &once);
+        return;
+    }
     struct cpu_loop outer = gen_range_begin(g, begin, end);
     LLVMValueRef rest = outer.i;
     gen_index_bound(g, rest, pieces_of(instr, shape));
     LLVMValueRef piece = gen_index_rem(g, rest, row.pieces);
     rest = gen_index_div(g, rest, row.pieces);
     for (int d = row.first - 1; d >= 0; d--) {
-        at[d] = gen_index_rem(g, rest, shape->dims[d]);
+        index[0][d] = gen_index_rem(g, rest, shape->dims[d]);
         rest = gen_index_div(g, rest, shape->dims[d]);
     }
-    struct cpu_loop loop = {0};
-    int64_t size = shape->rank ? shape->dims[row.first] : 1;
-    if (size > 1) {
-        LLVMValueRef next = LLVMBuildAdd(g->b.builder, piece, gen_i64(g, 1), "");
-        loop = gen_range_begin(g, gen_part(g, size, row.pieces, piece),
-                               gen_part(g, size, row.pieces, next));
-        gen_index_bound(g, loop.i, size);
-        at[row.first] = loop.i;
-    } else if (shape->rank) {
-        at[row.first] = gen_i64(g, 0);
+    int64_t size = shape->dims[row.first], ends[MOST_CUTS + 2], start = 0;
+    from = gen_part(g, size, row.pieces, piece);
+    to = gen_part(g, size, row.pieces, LLVMBuildAdd(g->b.builder, piece, gen_i64(g, 1), ""));
+    int parts = parts_of(instr, shape, row.first, ends);
+    for (int i = 0; i < parts; start = ends[i++]) {
+        int64_t length = ends[i] - start;
+        emit_part(g, &row, n, results, index, start, length,
+                  parts > 1 ? in_part(g, from, start, length) : from,
+                  parts > 1 ? in_part(g, to, start, length) : to);
     }
-    for (int64_t e = row.written - 1; e >= 0; e--) {
-        int64_t place = e;
-        memcpy(index[e], at, (size_t)(row.first + 1) * sizeof *at);
-        for (int d = shape->rank - 1; d > row.first; d--) {
-            index[e][d] = gen_i64(g, place % shape->dims[d]);
-            place /= shape->dims[d];
-        }
-    }
-    store_step(g, n, results, row.written, index);
-    if (size > 1) gen_loop_end(g, &loop);
     gen_loop_end(g, &outer);
 }
 
