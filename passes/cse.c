@@ -111,8 +111,7 @@ static bool may_merge(const struct hlo_instr *instr) {
     case OP_PARAMETER:
     case OP_OPT_BARRIER: /* there to keep things apart */
     case OP_COPY:
-    case OP_AFTER_ALL:
-    case OP_CUSTOM_CALL: return false;
+    case OP_AFTER_ALL: return false;
     default: return instr->ncontrol == 0 && !instr_has_side_effect(instr);
     }
 }
@@ -185,7 +184,6 @@ static bool same_marks(const struct hlo_instr *a, const struct hlo_instr *b) {
 
 static bool same_instr(const struct hlo_instr *a, const struct hlo_instr *b) {
     if (!same_operation(a, b) || a->ncontrol || b->ncontrol) return false;
-    if (a->opcode == OP_CUSTOM_CALL) return false;
     return (a->opcode != OP_PARAMETER || a->parameter == b->parameter) && same_marks(a, b);
 }
 

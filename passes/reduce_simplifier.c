@@ -5,7 +5,7 @@
 
 #include "passes/rewrite.h"
 
-enum { MOST_UNROLLED = 4, LEAST_RESULTS = 1024 };
+enum { MOST_UNROLLED = 4, MOST_JOINED = 16, LEAST_RESULTS = 1024 };
 
 static bool is_plain_reduce(const struct hlo_instr *reduce) {
     return reduce->noperands == 2 && shape_is_array(reduce->shape) &&
@@ -76,7 +76,16 @@ static struct hlo_instr *element(struct hlo_instr *reduce, int dim, int64_t k) {
     return rewrite_unary(reduce, OP_RESHAPE, reduce->shape, slice);
 }
 
-/* Over a few elements, where there are many results: one operation an element, in order. */
+/* Single elements that were put side by side for this reduce alone. */
+static bool is_joined_for(const struct hlo_instr *reduce, int dim) {
+    const struct hlo_instr *joined = reduce->operands[0];
+    struct int_list along = instr_ints(joined, ATTR_DIMENSIONS);
+    return joined->opcode == OP_CONCATENATE && along.count == 1 && along.v[0] == dim &&
+           joined->noperands == joined->shape->dims[dim] && instr_has_one_user(joined);
+}
+
+/* Over a few elements, where there are many results, or where they need not be put side by side
+ * then: one operation an element, in order. */
 static struct hlo_instr *unroll(struct pass_context *context, struct hlo_instr *reduce) {
     const struct shape *from = reduce->operands[0]->shape;
     struct int_list dims = instr_ints(reduce, ATTR_DIMENSIONS);
@@ -91,8 +100,10 @@ static struct hlo_instr *unroll(struct pass_context *context, struct hlo_instr *
         dim = (int)dims.v[i];
         length = from->dims[dim];
     }
-    if (operation == OPCODE_INVALID || length > MOST_UNROLLED) return NULL;
-    if (length > 1 && reduce->shape->count < LEAST_RESULTS) return NULL;
+    if (operation == OPCODE_INVALID) return NULL;
+    bool joined = length > 1 && length <= MOST_JOINED && is_joined_for(reduce, dim);
+    if (!joined && length > MOST_UNROLLED) return NULL;
+    if (!joined && length > 1 && reduce->shape->count < LEAST_RESULTS) return NULL;
     MAY_REWRITE(context);
     struct hlo_instr *result = initial(reduce);
     for (int64_t k = 0; k < length; k++)
