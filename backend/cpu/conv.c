@@ -9,13 +9,28 @@
 
 enum { LEAST_WORK = 64 };
 
-bool conv_read(const struct hlo_instr *instr, struct conv *v) {
+/* The kernel's output features may lie in parts (panels), where there is one group. */
+static bool read_kernel(struct conv *v) {
+    struct product_view *view = &v->kernel;
+    int n = v->labels->kernel_output, rank = v->weights->rank;
+    if (view->cut_dim < 0 && product_view_strides(view, rank, v->b)) return true;
+    struct product_view rest = *view;
+    for (int i = rest.first[n]; i < rest.first[n + 1]; i++)
+        rest.parts[i].size = 1;
+    v->in_parts = true;
+    return (view->cut_dim < 0 || view->cut_dim == n) && product_view_strides(&rest, rank, v->b) &&
+           v->groups == 1 && v->batch_groups == 1;
+}
+
+/* The kernel as the instruction `weights` has it: the same, or the hero alone. */
+static bool read_conv(const struct hlo_instr *instr, const struct hlo_instr *weights,
+                      struct conv *v) {
     memset(v, 0, sizeof *v);
     v->instr = instr;
     v->hero = product_hero(instr);
     if (!v->hero || v->hero->opcode != OP_CONVOLUTION) return false;
     if (!product_view_of(instr, v->hero, 0, &v->input)) return false;
-    if (!product_view_of(instr, v->hero, 1, &v->kernel)) return false;
+    if (!product_view_of(weights ? weights : v->hero, v->hero, 1, &v->kernel)) return false;
     if (!product_reads_alike(&v->input, v->hero->operands[0])) return false;
     if (!product_reads_alike(&v->kernel, v->hero->operands[1])) return false;
     v->labels = instr_attr(v->hero, ATTR_DIM_LABELS)->dim_labels;
@@ -24,13 +39,13 @@ bool conv_read(const struct hlo_instr *instr, struct conv *v) {
     v->weights = v->hero->operands[1]->shape;
     v->out = v->hero->shape;
     if (!product_view_strides(&v->input, v->in->rank, v->a)) return false;
-    if (!product_view_strides(&v->kernel, v->weights->rank, v->b)) return false;
     if (v->out->count == 0 || v->in->count == 0 || v->weights->count == 0) return false;
     if (v->labels->spatial > STAGE_MAX_RANK) return false;
-    if (v->input.cut_dim >= 0 || v->kernel.cut_dim >= 0) return false;
+    if (v->input.cut_dim >= 0) return false;
     shape_row_major(v->out, v->c);
     v->groups = instr_int(v->hero, ATTR_FEATURE_GROUP_COUNT, 1);
     v->batch_groups = instr_int(v->hero, ATTR_BATCH_GROUP_COUNT, 1);
+    if (!read_kernel(v)) return false;
     v->batch = v->in->dims[v->labels->input_batch] / v->batch_groups;
     v->features = v->weights->dims[v->labels->kernel_input];
     v->outputs = v->weights->dims[v->labels->kernel_output] / (v->groups * v->batch_groups);
@@ -40,6 +55,10 @@ bool conv_read(const struct hlo_instr *instr, struct conv *v) {
         v->count[d] = v->out->dims[v->labels->output_spatial[d]];
     }
     return true;
+}
+
+bool conv_read(const struct hlo_instr *instr, struct conv *v) {
+    return read_conv(instr, instr, v);
 }
 
 /* ---- strides ---- */
@@ -264,6 +283,9 @@ static bool add_others(struct conv *v) {
     struct product_dim k = {v->features, when == STAGE_NEVER ? a_feature : 1, v->b[l->kernel_input],
                             0};
     if (when != STAGE_BLOCK) fits = product_add_dim(&v->spec.k, k) && fits;
+    if (v->kernel.cut_dim >= 0) v->spec.n_cut = v->outputs;
+    if (v->in_parts)
+        return product_add_dims(&v->spec.n, NULL, 0, &v->kernel, l->kernel_output, c_out) && fits;
     return product_add_dim(&v->spec.n, (struct product_dim){v->outputs, 0, b_out, c_out}) && fits;
 }
 
@@ -312,6 +334,16 @@ static bool conv_spec(struct conv *v, int64_t l2) {
         v->m_dim[0] != v->labels->output_spatial[0])
         return false;
     return fits && product_spec_has_code(&v->spec);
+}
+
+bool conv_spec_of(const struct hlo_instr *instr, const struct cpu_target *target,
+                  struct product_spec *spec) {
+    struct conv v;
+    if (!conv_match(instr) || depthwise_match(instr)) return false;
+    if (!read_conv(instr, NULL, &v) || conv_phases(&v) > 1) return false;
+    if (v.groups > 1 || v.batch_groups > 1 || !conv_spec(&v, target->l2)) return false;
+    *spec = v.spec;
+    return true;
 }
 
 bool conv_match(const struct hlo_instr *instr) {

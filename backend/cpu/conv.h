@@ -13,6 +13,7 @@ struct conv {
     const struct shape *in, *out, *weights;
     int64_t a[SHAPE_MAX_RANK], b[SHAPE_MAX_RANK], c[SHAPE_MAX_RANK]; /* strides */
     int64_t groups, batch_groups;
+    bool in_parts;           /* the kernel's output features have no one stride */
     int64_t batch, features; /* of one group: input batch, input features */
     int64_t outputs;         /* output features of one group */
     /* The spatial dimensions of a phase (conv_take_phase): the window, and which positions of the
@@ -27,6 +28,11 @@ struct conv {
 
 /* False where the instruction is no convolution, or its operands do not lie well in memory. */
 bool conv_read(const struct hlo_instr *instr, struct conv *conv);
+
+/* The convolution as a product, as if its kernel lay row-major in memory; false where it is not
+ * one. */
+bool conv_spec_of(const struct hlo_instr *instr, const struct cpu_target *target,
+                  struct product_spec *spec);
 
 /* A dilated input is zeros for the most part, but for the positions of the result that are as far
  * apart as its elements, the products with elements are an ordinary convolution with some of the

@@ -28,7 +28,7 @@ static enum element_type sum_type(enum element_type type) {
 }
 
 static bool read(const struct hlo_instr *instr, struct conv *v) {
-    if (!conv_read(instr, v) || v->groups < 8 || v->batch_groups != 1) return false;
+    if (!conv_read(instr, v) || v->in_parts || v->groups < 8 || v->batch_groups != 1) return false;
     if (v->features != 1 || v->outputs != 1 || v->labels->spatial == 0) return false;
     const struct dim_labels *l = v->labels;
     enum element_type in = v->input.base->shape->type, w = v->kernel.base->shape->type;

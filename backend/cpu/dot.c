@@ -1,4 +1,4 @@
-#include "backend/cpu/dot.h"
+#include "backend/cpu/conv.h"
 
 #include "backend/cpu/lowering.h"
 #include "backend/cpu/matmul_ir.h"
@@ -66,7 +66,7 @@ static bool dot_read(const struct hlo_instr *instr, const struct hlo_instr **her
 bool product_spec_of(const struct hlo_instr *instr, const struct hlo_instr *hero,
                      const struct cpu_target *target, struct product_spec *spec) {
     struct product_view a, b;
-    (void)target;
+    if (hero->opcode == OP_CONVOLUTION) return conv_spec_of(instr, target, spec);
     if (hero->opcode != OP_DOT || !dot_match(instr)) return false;
     return product_view_of(instr, hero, 0, &a) && product_view_of(hero, hero, 1, &b) &&
            dot_spec(hero, spec, &a, &b);

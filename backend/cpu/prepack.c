@@ -14,10 +14,11 @@
 enum { MOST_EVALUATED = 64 << 20 }; /* bytes of a constant */
 enum { MOST_TWICE = 64 << 10 };     /* bytes of a constant that others read as it is */
 
-/* How the operand becomes panels: dimension n_dim (of `rank` that the operand is reshaped to, n's)
- * is padded by `more` to whole panels and split to panels and columns; then all are transposed. */
+/* How the operand becomes panels: where n is not whole panels, its dimension `padded` gets `more`;
+ * then it is reshaped to `rank` dimensions, of which n's, n_dim, is split to panels and columns;
+ * then all are transposed. */
 struct panels {
-    int rank, n_dim, columns;
+    int padded, rank, n_dim, columns;
     int64_t dims[SHAPE_MAX_RANK], more;
     int64_t order[SHAPE_MAX_RANK]; /* of rank + 1 */
 };
@@ -48,7 +49,8 @@ static bool add_digit(struct digit *digits, int *count, int64_t size, int64_t st
 
 static bool add_digits(struct digit *digits, int *count, const struct product_dims *dims) {
     for (int i = 0; i < dims->count; i++)
-        if (!add_digit(digits, count, dims->v[i].size, dims->v[i].b)) return false;
+        if (dims->v[i].b != 0 && !add_digit(digits, count, dims->v[i].size, dims->v[i].b))
+            return false;
     return true;
 }
 
@@ -66,10 +68,11 @@ static bool panels_of(const struct product_plan *plan, const struct shape *opera
                       struct panels *p) {
     struct digit digits[SHAPE_MAX_RANK];
     const struct product_dims *n = &plan->spec.n;
-    int count = 0, place = plan->spec.batch.count;
+    int count = 0;
     p->columns = product_panel_columns(plan);
     if (p->columns == 0 || n->count != 1) return false;
     bool fits = add_digits(digits, &count, &plan->spec.batch);
+    int place = count; /* of n */
     fits = fits && add_digit(digits, &count, n->v[0].size, n->v[0].b);
     fits = fits && add_digits(digits, &count, &plan->spec.k);
     if (!fits || count == SHAPE_MAX_RANK) return false;
@@ -91,11 +94,17 @@ static bool panels_of(const struct product_plan *plan, const struct shape *opera
     return stride == operand->count;
 }
 
-/* Panels do not go over the edges of the operand's own dimensions; padding is at the end of one. */
-static bool columns_fit(const struct panels *p, const struct product_dims *n,
+/* Finds the dimension to pad; where none is to be, panels do not go over the edges of the operand's
+ * own dimensions. */
+static bool columns_fit(struct panels *p, const struct product_dims *n,
                         const struct shape *operand) {
-    int64_t inner = 1;
-    if (p->more) return p->rank == operand->rank && ints_equal(p->rank, p->dims, operand->dims);
+    int64_t inner = 1, strides[SHAPE_MAX_RANK];
+    shape_row_major(operand, strides);
+    for (p->padded = 0; p->more && p->padded < operand->rank; p->padded++)
+        if (operand->dims[p->padded] == p->dims[p->n_dim] && n->count == 1 &&
+            strides[p->padded] == n->v[0].b)
+            return true;
+    if (p->more) return false;
     for (int i = n->count - 1; i >= 0 && inner < p->columns; i--) {
         inner *= n->v[i].size;
         if (inner < p->columns ? p->columns % inner != 0 : inner % p->columns != 0) return false;
@@ -129,17 +138,24 @@ static struct hlo_instr *reshape(struct hlo_instr *from, struct hlo_instr *befor
     return instr_new(from->parent, before, OP_RESHAPE, shape, NULL, 1, &from);
 }
 
+/* The operand with whole panels of columns. */
+static const struct shape *padded_shape(const struct hlo_module *module,
+                                        const struct shape *operand, const struct panels *p) {
+    int64_t dims[SHAPE_MAX_RANK];
+    for (int d = 0; d < operand->rank; d++)
+        dims[d] = operand->dims[d] + (d == p->padded ? p->more : 0);
+    return array_of(module, operand, operand->rank, dims);
+}
+
 /* The columns that are there, of whole panels. */
 static struct hlo_instr *slice(struct hlo_instr *from, struct hlo_instr *before,
-                               const struct panels *p) {
-    if (!p->more) return from;
+                               const struct shape *shape) {
     struct arena *arena = from->parent->module->arena;
-    struct slice_dim *dims = arena_array(arena, (size_t)p->rank, sizeof *dims);
-    for (int d = 0; d < p->rank; d++)
-        dims[d] = (struct slice_dim){0, p->dims[d], 1};
+    struct slice_dim *dims = arena_array(arena, (size_t)shape->rank, sizeof *dims);
+    for (int d = 0; d < shape->rank; d++)
+        dims[d] = (struct slice_dim){0, shape->dims[d], 1};
     struct slice_list *list = arena_alloc(arena, sizeof *list);
-    *list = (struct slice_list){p->rank, dims};
-    const struct shape *shape = array_of(from->parent->module, from->shape, p->rank, p->dims);
+    *list = (struct slice_list){shape->rank, dims};
     struct hlo_instr *instr = instr_new(from->parent, before, OP_SLICE, shape, NULL, 1, &from);
     struct hlo_attr attr = {.key = ATTR_SLICE, .slices = list};
     instr_set_attr(instr, &attr);
@@ -149,20 +165,17 @@ static struct hlo_instr *slice(struct hlo_instr *from, struct hlo_instr *before,
 static struct hlo_instr *pad(struct hlo_instr *from, const struct panels *p) {
     if (!p->more) return from;
     struct hlo_module *module = from->parent->module;
-    struct padding_dim *dims = arena_array(module->arena, (size_t)p->rank, sizeof *dims);
-    int64_t sizes[SHAPE_MAX_RANK];
-    for (int d = 0; d < p->rank; d++) {
-        dims[d] = (struct padding_dim){0, d == p->n_dim ? p->more : 0, 0};
-        sizes[d] = p->dims[d] + dims[d].high;
-    }
+    int rank = from->shape->rank;
+    struct padding_dim *dims = arena_array(module->arena, (size_t)rank, sizeof *dims);
+    for (int d = 0; d < rank; d++)
+        dims[d] = (struct padding_dim){0, d == p->padded ? p->more : 0, 0};
     struct padding_config *config = arena_alloc(module->arena, sizeof *config);
-    *config = (struct padding_config){p->rank, dims};
+    *config = (struct padding_config){rank, dims};
     struct literal *none = literal_new(shape_scalar(module->shapes, from->shape->type));
     if (!none) return NULL;
     struct hlo_instr *operands[2] = {from, instr_new_constant(from->parent, NULL, none)};
-    struct hlo_instr *instr =
-        instr_new(from->parent, NULL, OP_PAD, array_of(module, from->shape, p->rank, sizes), NULL,
-                  2, operands);
+    struct hlo_instr *instr = instr_new(from->parent, NULL, OP_PAD,
+                                        padded_shape(module, from->shape, p), NULL, 2, operands);
     struct hlo_attr attr = {.key = ATTR_PADDING, .padding = config};
     instr_set_attr(instr, &attr);
     return instr;
@@ -213,7 +226,6 @@ static struct hlo_computation *packing(const struct candidate *c) {
     const struct panels *p = &c->panels;
     struct hlo_instr *at;
     struct hlo_computation *body = making(c, &at);
-    at = reshape(at, NULL, p->rank, p->dims);
     at = pad(at, p);
     if (!at) {
         computation_unlink(body);
@@ -318,13 +330,9 @@ static void use_panels(struct candidate *c, struct hlo_instr *packed) {
         back[p->order[d]] = d;
     struct hlo_instr *after = base->next;
     struct hlo_instr *at = transpose(base, after, p->rank + 1, back);
-    int64_t whole[SHAPE_MAX_RANK];
-    for (int d = 0; d < p->rank; d++)
-        whole[d] = p->dims[d] + (d == p->n_dim ? p->more : 0);
-    if (p->more)
-        at = slice(reshape(at, after, p->rank, whole), after, p);
-    else
-        at = reshape(at, after, shape->rank, shape->dims);
+    const struct shape *whole = padded_shape(base->parent->module, shape, p);
+    at = reshape(at, after, shape->rank, p->more ? whole->dims : shape->dims);
+    if (p->more) at = slice(at, after, shape);
     instr_set_operand(c->hero, 1, at);
     remove_chain(end, base);
 }
