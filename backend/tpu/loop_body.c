@@ -14,43 +14,6 @@ static int latency_of(const struct loop_body *body, int op) {
     return tpu_op_info(body->ops[op].op)->latency;
 }
 
-/* ---- FIFOs between blocks ---- */
-
-static void pass_through(const struct mblock *block, int *levels) {
-    for (int i = 0; i < block->count; i++) {
-        bool push;
-        int results, unit = mir_unit_of(&block->ops[i], &push, &results);
-        if (unit < 0 || (push && !results) || levels[unit] < 0) continue;
-        levels[unit] += push ? results : -1;
-        if (block->ops[i].pred) levels[unit] = -1;
-    }
-}
-
-int *mir_unit_levels(const struct mir *mir, struct arena *arena) {
-    int *levels = arena_array(arena, (size_t)mir->nblocks * MIR_UNITS, sizeof *levels);
-    bool *reached = arena_array(arena, (size_t)mir->nblocks + 1, sizeof *reached);
-    reached[0] = true;
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (int b = 0; b < mir->nblocks; b++) {
-            int next[4], n = mir_successors(mir, b, next), out[MIR_UNITS];
-            if (!reached[b]) continue;
-            memcpy(out, levels + b * MIR_UNITS, sizeof out);
-            pass_through(&mir->blocks[b], out);
-            for (int k = 0; k < n; k++) {
-                int *in = levels + next[k] * MIR_UNITS;
-                for (int u = 0; u < MIR_UNITS; u++) {
-                    int level = reached[next[k]] && in[u] != out[u] ? -1 : out[u];
-                    changed |= !reached[next[k]] || level != in[u];
-                    in[u] = level;
-                }
-                reached[next[k]] = true;
-            }
-        }
-    }
-    return levels;
-}
-
 /* ---- units ---- */
 
 struct result {
@@ -63,15 +26,6 @@ struct unit_use {
     int nresults, npops, npushes;
     bool transposes, predicated;
 };
-
-static int result_latency(const struct loop_body *body, int op, int number) {
-    const struct mop *mop = &body->ops[op];
-    bool push;
-    int results, unit = mir_unit_of(mop, &push, &results);
-    if (mop->op == TPU_XTRL) return body->mir->transpose_latency + TPU_SUBLANES * number;
-    int latency = body->mir->units[unit].latency + TPU_SUBLANES * number;
-    return unit < TPU_MAX_UNITS ? latency : latency + latency_of(body, op) - 1;
-}
 
 static void collect_unit(struct loop_body *body, int unit, struct unit_use *use) {
     size_t most = (size_t)body->count * TPU_TRANSPOSE_MAX + 1;
@@ -90,7 +44,8 @@ static void collect_unit(struct loop_body *body, int unit, struct unit_use *use)
         }
         use->pushes[use->npushes++] = i;
         for (int r = 0; r < results && use->nresults < (int)most; r++)
-            use->results[use->nresults++] = (struct result){i, result_latency(body, i, r)};
+            use->results[use->nresults++] =
+                (struct result){i, mir_result_latency(body->mir, &body->ops[i], r)};
     }
 }
 

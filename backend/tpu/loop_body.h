@@ -30,9 +30,6 @@ struct loop_body {
     int shared[MIR_CLASSES]; /* registers that iterations share, by class */
 };
 
-/* Results of each unit under way where blocks begin, MIR_UNITS a block; -1: not known. */
-int *mir_unit_levels(const struct mir *mir, struct arena *arena);
-
 /* False where the block is no loop that can be pipelined. */
 bool loop_body_find(struct loop_body *body, struct arena *arena, const struct mir *mir, int block,
                     const struct mir_liveness *live, const int *levels);

@@ -1,5 +1,7 @@
 #include "backend/tpu/mir.h"
 
+#include <string.h>
+
 struct mir *mir_new(struct arena *arena) {
     struct mir *mir = arena_alloc(arena, sizeof *mir);
     mir->arena = arena;
@@ -206,4 +208,49 @@ void mir_liveness(const struct mir *mir, struct arena *arena, struct mir_livenes
 
 bool mir_live_in(const struct mir_liveness *live, int block, treg reg) {
     return test_bit(live->in + (size_t)block * live->words, reg);
+}
+
+/* ---- FIFOs between blocks ---- */
+
+static void pass_through(const struct mblock *block, int *levels) {
+    for (int i = 0; i < block->count; i++) {
+        bool push;
+        int results, unit = mir_unit_of(&block->ops[i], &push, &results);
+        if (unit < 0 || (push && !results) || levels[unit] < 0) continue;
+        levels[unit] += push ? results : -1;
+        if (block->ops[i].pred) levels[unit] = -1;
+    }
+}
+
+int *mir_unit_levels(const struct mir *mir, struct arena *arena) {
+    int *levels = arena_array(arena, (size_t)mir->nblocks * MIR_UNITS, sizeof *levels);
+    bool *reached = arena_array(arena, (size_t)mir->nblocks + 1, sizeof *reached);
+    reached[0] = true;
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (int b = 0; b < mir->nblocks; b++) {
+            int next[4], n = mir_successors(mir, b, next), out[MIR_UNITS];
+            if (!reached[b]) continue;
+            memcpy(out, levels + b * MIR_UNITS, sizeof out);
+            pass_through(&mir->blocks[b], out);
+            for (int k = 0; k < n; k++) {
+                int *in = levels + next[k] * MIR_UNITS;
+                for (int u = 0; u < MIR_UNITS; u++) {
+                    int level = reached[next[k]] && in[u] != out[u] ? -1 : out[u];
+                    changed |= !reached[next[k]] || level != in[u];
+                    in[u] = level;
+                }
+                reached[next[k]] = true;
+            }
+        }
+    }
+    return levels;
+}
+
+int mir_result_latency(const struct mir *mir, const struct mop *op, int number) {
+    bool push;
+    int results, unit = mir_unit_of(op, &push, &results);
+    if (op->op == TPU_XTRL) return mir->transpose_latency + TPU_SUBLANES * number;
+    int latency = mir->units[unit].latency + TPU_SUBLANES * number;
+    return unit < TPU_MAX_UNITS ? latency : latency + tpu_op_info(op->op)->latency - 1;
 }

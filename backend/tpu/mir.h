@@ -101,6 +101,10 @@ int mir_refs(struct mop *op, struct mir_ref reads[MIR_MOST_READS], struct mir_re
 /* The unit (MIR_EUP, ..., a matrix unit's number) that the instruction pushes to or pops from, -1:
  * none; and how many results a push makes. */
 int mir_unit_of(const struct mop *op, bool *push, int *results);
+/* Cycles from a push to its result `number`, from 0. */
+int mir_result_latency(const struct mir *mir, const struct mop *op, int number);
+/* Results of each unit under way where blocks begin, MIR_UNITS a block; -1: not known. */
+int *mir_unit_levels(const struct mir *mir, struct arena *arena);
 /* Ends a block: a branch, or the program's end. */
 bool mir_is_branch(const struct mop *op);
 /* Where a load or store finds its address: SMEM or VMEM. */

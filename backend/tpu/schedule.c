@@ -6,7 +6,7 @@
 
 #include "backend/tpu/pack.h"
 
-/* Guesses of how long units take, for priorities only: pops wait. */
+/* A guess of how long a unit takes where its FIFO's state is not known: pops wait. */
 enum { UNIT_LATENCY = 12 };
 
 struct edge {
@@ -32,6 +32,7 @@ struct scheduler {
     struct mir_code *code;
     int start; /* bundle of the block's first */
     const struct mir *mir;
+    const int *levels; /* of units, where the block begins: mir_unit_levels */
 };
 
 static void add_edge(struct scheduler *s, int from, int to, int latency) {
@@ -160,6 +161,8 @@ static void link_barrier(struct scheduler *s, struct memory_state *memory, int n
 struct unit_state {
     int last_push, last_pop;
     int *pushes; /* of results, in order */
+    int *number; /* of each result, of its push */
+    int number_capacity;
     int npushes, capacity;
     int *pops;
     int npops, pop_capacity;
@@ -179,17 +182,28 @@ static void link_unit(struct scheduler *s, struct unit_state *units, int node) {
         add_edge(s, unit->last_push, node, 1);
         unit->last_push = node;
         /* Room for its results: older ones have left. */
-        int depth = which < TPU_MAX_UNITS ? s->mir->mxu_depth : s->mir->unit_depth,
-            gone = unit->npushes + results - depth;
+        int level = s->levels[which];
+        int depth = which < TPU_MAX_UNITS ? s->mir->mxu_depth
+                    : level < 0           ? s->mir->unit_depth
+                                          : s->mir->units[which].fifo - level;
+        int gone = unit->npushes + results - depth;
         if (results > depth) gone = unit->npushes;
         if (gone > 0 && gone <= unit->npops) add_edge(s, unit->pops[gone - 1], node, 0);
-        for (int i = 0; i < results; i++)
+        for (int i = 0; i < results; i++) {
+            int n = unit->npushes;
+            append_int(s, &unit->number, &n, &unit->number_capacity, i);
             append_int(s, &unit->pushes, &unit->npushes, &unit->capacity, node);
+        }
         return;
     }
     add_edge(s, unit->last_pop, node, 1);
     unit->last_pop = node;
-    if (unit->npops < unit->npushes) add_edge(s, unit->pushes[unit->npops], node, UNIT_LATENCY);
+    int level = s->levels[which], result = unit->npops - (level > 0 ? level : 0);
+    if (result >= 0 && result < unit->npushes) {
+        int push = unit->pushes[result];
+        int latency = mir_result_latency(s->mir, &s->ops[push], unit->number[result]);
+        add_edge(s, push, node, level < 0 ? UNIT_LATENCY : latency);
+    }
     append_int(s, &unit->pops, &unit->npops, &unit->pop_capacity, node);
 }
 
@@ -382,8 +396,10 @@ static void place_branches(struct scheduler *s, struct block_code *packed, int n
     }
 }
 
-static void schedule_block(struct mir *mir, struct mblock *block, struct mir_code *code) {
-    struct scheduler s = {.arena = arena_new(), .ops = block->ops, .code = code, .mir = mir};
+static void schedule_block(struct mir *mir, struct mblock *block, const int *levels,
+                           struct mir_code *code) {
+    struct scheduler s = {
+        .arena = arena_new(), .ops = block->ops, .code = code, .mir = mir, .levels = levels};
     struct block_code packed = {0};
     int nbranches = 0;
     block->address = s.start = code->count;
@@ -414,6 +430,7 @@ static void squeeze(struct mir_code *code, int start, int first_fixup) {
 
 const char *mir_schedule(struct mir *mir, struct mir_code *code, int *group) {
     int first = code->nfixups, start = code->count;
+    const int *levels = mir_unit_levels(mir, mir->arena);
     *group = 0;
     for (int b = 0; b < mir->nblocks; b++) {
         const struct mblock *block = &mir->blocks[b];
@@ -424,7 +441,7 @@ const char *mir_schedule(struct mir *mir, struct mir_code *code, int *group) {
     for (int b = 0; b < mir->nblocks; b++) {
         int fixups = code->nfixups;
         if (!mir->blocks[b].settled) {
-            schedule_block(mir, &mir->blocks[b], code);
+            schedule_block(mir, &mir->blocks[b], levels + b * MIR_UNITS, code);
         } else if (!pack_settled(&mir->blocks[b], code)) {
             *group = mir->blocks[b].group;
             code->count = start;
