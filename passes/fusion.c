@@ -93,7 +93,9 @@ static bool has_room(const struct fuser *fuser, const struct group *group,
 static bool accepts(struct fuser *fuser, struct group *group, struct hlo_instr *instr,
                     struct fusion_use *use) {
     const struct fusion_info *info;
-    if (!group->open || group->count >= FUSION_MOST_MEMBERS) return false;
+    if (!group->open || group->count >= FUSION_MOST_MEMBERS ||
+        group->code + fusion_operation_cost(instr) > FUSION_MOST_CODE)
+        return false;
     *use = group_use_of(fuser, group, instr);
     if (use->copies > FUSION_MOST_COPIES || !has_room(fuser, group, instr)) return false;
     switch (group->shape) {

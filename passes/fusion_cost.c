@@ -1,7 +1,7 @@
 /* What it costs to compute a value again instead of storing and loading it. */
 #include "passes/fusion_group.h"
 
-static double operation_cost(const struct hlo_instr *instr) {
+double fusion_operation_cost(const struct hlo_instr *instr) {
     switch (instr->opcode) {
     case OP_DIVIDE:
     case OP_REMAINDER:
@@ -65,7 +65,7 @@ static double load_cost(const struct hlo_instr *operand) {
 }
 
 double instr_element_cost(const struct fuser *fuser, const struct hlo_instr *instr) {
-    double cost = operation_cost(instr) * fuser->policy->operation_cost;
+    double cost = fusion_operation_cost(instr) * fuser->policy->operation_cost;
     for (int i = 0; i < instr->noperands; i++)
         cost += load_cost(instr->operands[i]);
     return cost;

@@ -27,6 +27,7 @@ void group_add(struct fuser *fuser, struct group *group, struct hlo_instr *instr
     group->members = arena_grow(fuser->arena, group->members, &group->capacity, group->count + 1,
                                 sizeof *group->members);
     group->members[group->count++] = (struct member){instr, use};
+    group->code += fusion_operation_cost(instr);
 }
 
 struct group *group_new(struct fuser *fuser, struct hlo_instr *instr, bool open) {
@@ -73,6 +74,7 @@ void group_merge(struct fuser *fuser, struct group *into, struct group *from) {
     into->count = into->capacity = count;
     for (int i = 0; i < count; i++)
         membership_in(all[i].instr, into)->index = i;
+    into->code += from->code;
     from->count = 0;
     from->open = false;
 }
@@ -169,7 +171,11 @@ enum fusion_shape group_classify(struct fuser *fuser, struct group *const *group
     for (int i = 0; i < n; i++)
         if (may_be_output(members[i], instr, may_store) && leaves(members[i], groups, count))
             outputs[noutputs++] = members[i];
-    if (n > FUSION_MOST_MEMBERS || noutputs > fuser->policy->most_outputs)
+    double code = 0;
+    for (int i = 0; i < n; i++)
+        code += fusion_operation_cost(members[i]);
+    if (n > FUSION_MOST_MEMBERS || noutputs > fuser->policy->most_outputs ||
+        (n > 1 && code > FUSION_MOST_CODE))
         return FUSION_SHAPE_NONE;
     *info = fusion_analyse_members(fuser->scratch, n, members, noutputs, outputs);
     if ((*info)->shape == FUSION_SHAPE_NONE || n == 1) return (*info)->shape;

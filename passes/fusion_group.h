@@ -8,6 +8,7 @@
 enum {
     FUSION_MOST_MEMBERS = 256,
     FUSION_MOST_OPERANDS = 96, /* that any policy allows */
+    FUSION_MOST_CODE = 512,    /* by fusion_operation_cost: LLVM takes more than linear time */
     FUSION_MOST_COPIES = 8,    /* how often the code of one member may appear in a kernel */
 };
 
@@ -50,6 +51,7 @@ struct group {
     struct member *members; /* the last instruction first, as the pass comes by */
     int visited;            /* stamp of the last search that came by */
     double elements;        /* of its index space: evaluations of class 0 */
+    double code;            /* of its members, at most */
     /* When built: */
     int noperands, noutputs;
     struct hlo_instr **operands, **outputs;
@@ -104,6 +106,8 @@ int group_operands(const struct group *group, struct hlo_instr **operands, int m
 
 /* ---- cost (fusion_cost.c) ---- */
 
+/* Of an element, in simple operations; about the amount of code, too. */
+double fusion_operation_cost(const struct hlo_instr *instr);
 /* Costs about nothing and reads no more than it makes. */
 bool instr_is_free(const struct hlo_instr *instr);
 /* Of one element that is read once, in order; 1: four bytes. */

@@ -6,6 +6,7 @@
 """
 import glob
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -204,6 +205,35 @@ def tpu_paths(long):
     return ["testdata/corpus/" + w[0] for w in words if long or "long" not in w[1:]]
 
 
+def levels_and_processors(build, paths):
+    """Every level, processors of several years, and numbers of threads; those that this machine
+    cannot run are compiled."""
+    if platform.machine() != "x86_64":
+        return
+    with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
+        features = set(file.read().split())
+    needs = {"x86-64-v2": {"sse4_2"}, "x86-64-v3": {"avx2", "fma"}, "x86-64-v4": {"avx512vl"}}
+    threads = ["--threads=1", "--threads=2", "--threads=7"]
+    for at, (cpu, needed) in enumerate(needs.items()):
+        for level in range(4):
+            options = [f"-O{level}", "--mcpu=" + cpu]
+            if needed <= features:
+                cases(build, "cpu", "module.hlo", paths, options + [threads[(level + at) % 3]])
+            else:
+                compiled(build, paths, options)
+
+
+def compiled(build, paths, options):
+    counts = {True: 0, False: 0}
+    for path in paths:
+        for program in sorted(glob.glob(os.path.join(ROOT, path, "**/module.hlo"), recursive=True)):
+            status, text = run([os.path.join(build, "hlocc"), "compile", program, "-o", "-", *options],
+                               300)
+            refused = status == 1 and "no code" not in text  # what the CPU target lacks
+            counts[status == 0 or refused] += 1
+    add("compiled " + " ".join(options), counts[True], counts[False])
+
+
 def main():
     arguments = sys.argv[1:]
     long = "--long" in arguments
@@ -226,6 +256,7 @@ def main():
         cases(build, "interp", "optimized.hlo", optimized_paths())
         cases(build, "cpu", "optimized.hlo", optimized_paths())
         emulated(build)
+        levels_and_processors(build, everything)
         passes_in_turn(build, "interp", everything)
         passes_in_turn(build, "cpu", everything, ["-O1"])
         pipeline_again(build, everything + ["testdata/bench"])
