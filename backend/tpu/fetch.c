@@ -206,7 +206,7 @@ static void gather_rows(struct fetcher *f, const struct tarray *array, struct ix
  * takes far longer for each, so it is for few out of many only, or for what is in HBM. */
 static bool rows_are_near(const struct tarray *array, struct ix row, int32_t *first,
                           int64_t *count) {
-    enum { FEW = 48 };
+    enum { FEW = 48, AS_FAST = 16 /* rows looked at, in the time of one that is looked for */ };
     int64_t last = array->layout.memory_rows - 1, low = row.low, high = row.high;
     if (row.s.r == 0) {
         low = low > 0 ? low : 0;
@@ -215,7 +215,8 @@ static bool rows_are_near(const struct tarray *array, struct ix row, int32_t *fi
     *first = (int32_t)(low - row.s.low);
     *count = high - low - (row.s.high - row.s.low) + 1;
     if (!array->in_vmem || *count < 1) return false;
-    return *count <= (ix_is_affine(row) ? TPU_REG_WORDS : FEW);
+    int64_t places = (row.rows ? TPU_SUBLANES : 1) * (row.lanes ? TPU_LANES : 1);
+    return *count <= FEW || (ix_is_affine(row) && *count <= places * AS_FAST);
 }
 
 static void gather_near_rows(struct fetcher *f, const struct tarray *array, struct ix row,
