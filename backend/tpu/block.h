@@ -15,6 +15,7 @@ enum {
     BLOCK_MOST_ARRAYS = 32,
     BLOCK_MOST_REDUCES = 12,
     BLOCK_MOST_LEVELS = SHAPE_MAX_RANK + 2,
+    BLOCK_MOST_SPREADS = 16,
 };
 
 enum block_level {
@@ -56,6 +57,11 @@ struct block_plan {
     int nfolds, phases;
     struct block_array in[BLOCK_MOST_ARRAYS], out[BLOCK_MOST_ARRAYS];
     int nin, nout;
+    /* Broadcasts along folded dimensions: their operands are one value a unit, found in the phase
+     * that they are wanted in first. */
+    const struct hlo_instr *spreads[BLOCK_MOST_SPREADS];
+    int spread_phase[BLOCK_MOST_SPREADS];
+    int nspreads;
     /* The cut: blocks of `chunk` places of level `split`, of all levels within and of one place of
      * those above. */
     int split;

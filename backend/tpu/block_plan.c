@@ -164,6 +164,26 @@ static bool add_member(struct block_plan *plan, struct members *m, int at) {
     return add_joined(m, at);
 }
 
+/* Whether the broadcast's operand has dimensions that are kept only, and some. */
+static bool spreads_unit(const struct block_plan *plan, const struct hlo_instr *broadcast) {
+    struct int_list dims = instr_ints(broadcast, ATTR_DIMENSIONS);
+    if (broadcast->opcode != OP_BROADCAST || dims.count == 0 || plan->nfolds == 0 ||
+        !shape_same_dims(broadcast->shape, plan->shape))
+        return false;
+    for (int i = 0; i < dims.count; i++)
+        for (int n = 0; n < plan->nlevels; n++)
+            if (plan->level[n].dim == dims.v[i] && plan->level[n].folded) return false;
+    return true;
+}
+
+static void find_spreads(struct block_plan *plan, const struct members *m) {
+    for (int i = 0; i < m->count; i++) {
+        if (!spreads_unit(plan, m->list[i]) || plan->nspreads == BLOCK_MOST_SPREADS) continue;
+        plan->spreads[plan->nspreads] = m->list[i];
+        plan->spread_phase[plan->nspreads++] = m->phase[i];
+    }
+}
+
 /* ---- which places of values are asked for ---- */
 
 static void ask(struct members *m, const struct hlo_instr *instr, bool same) {
@@ -303,6 +323,7 @@ bool block_find(struct block_plan *plan, struct lower *lower, const struct hlo_i
     if (plan->nfolds && (plan->phases > 1 || has_full_output(plan)) && !is_trailing(plan))
         return false;
     find_asked(plan, &m);
+    find_spreads(plan, &m);
     for (int i = 0; i < instr->noperands; i++)
         if (!add_in(plan, lower, &m, i)) return false;
     return true;

@@ -26,6 +26,7 @@ struct blocker {
     struct sx first, count;             /* of the split level, in this block */
     struct walk kept, folded;
     struct tval acc[MOST_SIDE][MOST_SIDE][BLOCK_MOST_REDUCES][FOLD_MOST_PARTS]; /* unit, tile */
+    struct ix row_index[MOST_SIDE], lane_index[MOST_SIDE]; /* by unit, where those are kept */
     int phase; /* that is computed; plan.phases: results */
     struct tarray waiting[BLOCK_MOST_REDUCES][FOLD_MOST_PARTS]; /* accumulators between blocks */
 };
@@ -165,16 +166,19 @@ static void walk(struct blocker *x, struct walk *walk, block_step *step) {
     walk_from(x, walk, 0, at, step);
 }
 
-/* The tile number `v` of those side by side, of unit number `u`. */
+/* The place of tile number `v` of those side by side, of unit number `u`. */
+static struct sx place_at(const struct blocker *x, int n, int u, int v) {
+    if (n < x->plan.split) return x->fixed[n];
+    return x->plan.level[n].folded ? x->folded.side[v][n] : x->kept.side[u][n];
+}
+
 static void tile_at(struct blocker *x, int u, int v, struct ttile *tile) {
     struct kernel *k = x->job.k;
     const struct block_plan *plan = &x->plan;
     const struct tpu_layout *layout = &plan->layout;
     struct sx at[BLOCK_MOST_LEVELS], major = sx_const(0);
     for (int n = 0; n < plan->nlevels; n++)
-        at[n] = n < plan->split         ? x->fixed[n]
-                : plan->level[n].folded ? x->folded.side[v][n]
-                                        : x->kept.side[u][n];
+        at[n] = place_at(x, n, u, v);
     for (int n = 0; n < plan->nlevels - 2; n++) {
         int d = plan->level[n].dim;
         tile->index[d] = ix_scalar(at[n]);
@@ -183,13 +187,29 @@ static void tile_at(struct blocker *x, int u, int v, struct ttile *tile) {
     tile->major = major;
     tile->group = at[plan->nlevels - 2];
     tile->lane_tile = at[plan->nlevels - 1];
-    struct sx row = sx_muli(k, tile->group, TPU_SUBLANES);
     if (layout->rank == 1) {
-        struct ix index = ix_muli(k, ix_rows(row), TPU_LANES);
+        struct ix index = ix_muli(k, ix_rows(sx_muli(k, tile->group, TPU_SUBLANES)), TPU_LANES);
         tile->index[0] = ix_add(k, index, ix_lanes(sx_const(0)));
     } else if (layout->rank > 1) {
-        tile->index[layout->order[0]] = ix_lanes(sx_muli(k, tile->lane_tile, TPU_LANES));
-        tile->index[layout->order[1]] = ix_rows(row);
+        tile->index[layout->order[0]] = block_folds_lanes(plan) || !plan->nfolds
+                                            ? ix_lanes(sx_muli(k, tile->lane_tile, TPU_LANES))
+                                            : x->lane_index[u];
+        tile->index[layout->order[1]] = block_folds_groups(plan) || !plan->nfolds
+                                            ? ix_rows(sx_muli(k, tile->group, TPU_SUBLANES))
+                                            : x->row_index[u];
+    }
+}
+
+/* Indices of the kept minor dimensions are made once for a unit, so that what was computed at them
+ * is known to be the same in its loops. */
+static void fix_units(struct blocker *x) {
+    struct kernel *k = x->job.k;
+    int n = x->plan.nlevels;
+    for (int u = 0; u < x->kept.nside; u++) {
+        struct sx group = place_at(x, n - 2, u, 0), tile = place_at(x, n - 1, u, 0);
+        if (!block_folds_groups(&x->plan))
+            x->row_index[u] = ix_rows(sx_muli(k, group, TPU_SUBLANES));
+        if (!block_folds_lanes(&x->plan)) x->lane_index[u] = ix_lanes(sx_muli(k, tile, TPU_LANES));
     }
 }
 
@@ -298,12 +318,40 @@ static void store_waiting(struct blocker *x, int u) {
         }
 }
 
+static void clear_folded(struct blocker *x) {
+    for (int n = 0; n < x->plan.nlevels; n++)
+        x->folded.side[0][n] = sx_const(0);
+}
+
+/* What is one value a unit, before the loops over its tiles. */
+static void compute_spreads(struct blocker *x, int phase) {
+    struct values *g = &x->job.g;
+    for (int u = 0; u < x->kept.nside; u++) {
+        struct ttile tile;
+        int bindings = g->nbindings;
+        bind_unit(x, u, phase);
+        tile_at(x, u, 0, &tile);
+        for (int i = 0; i < x->plan.nspreads; i++) {
+            const struct hlo_instr *spread = x->plan.spreads[i];
+            struct int_list dims = instr_ints(spread, ATTR_DIMENSIONS);
+            struct ix index[SHAPE_MAX_RANK];
+            if (x->plan.spread_phase[i] != phase) continue;
+            for (int d = 0; d < dims.count; d++)
+                index[d] = tile.index[dims.v[d]];
+            value_at(g, spread->operands[0], 0, index, 0);
+        }
+        g->nbindings = bindings;
+    }
+}
+
 /* The folds of one phase, of all units side by side. */
 static void run_phase(struct blocker *x, int phase) {
     struct values *g = &x->job.g;
     bool loops = walk_has_loops(x, &x->folded);
     int tiles = side_of(x, &x->folded);
     x->phase = phase;
+    clear_folded(x);
+    compute_spreads(x, phase);
     int memos = g->nmemos;
     for (int u = 0; u < x->kept.nside; u++)
         for (int v = 0; v < tiles; v++)
@@ -411,8 +459,7 @@ static void store_rows(struct blocker *x, int u) {
 
 static void store_units(struct blocker *x) {
     struct values *g = &x->job.g;
-    for (int n = 0; n < x->plan.nlevels; n++)
-        x->folded.side[0][n] = sx_const(0);
+    clear_folded(x);
     for (int u = 0; u < x->kept.nside; u++) {
         int bindings = g->nbindings;
         bind_unit(x, u, x->plan.phases);
@@ -429,6 +476,7 @@ static bool has_level(const struct block_plan *plan, enum block_level level) {
 
 static void run_units(struct blocker *x) {
     int memos = x->job.g.nmemos;
+    fix_units(x);
     for (int p = 0; p < x->plan.phases; p++)
         run_phase(x, p);
     if (x->plan.spans) {
@@ -443,7 +491,11 @@ static void run_units(struct blocker *x) {
         x->job.g.nmemos = memos;
         return;
     }
-    if (has_level(&x->plan, BLOCK_FULL)) walk(x, &x->folded, store_tiles);
+    if (has_level(&x->plan, BLOCK_FULL)) {
+        clear_folded(x);
+        compute_spreads(x, x->plan.phases);
+        walk(x, &x->folded, store_tiles);
+    }
     if (has_level(&x->plan, BLOCK_ROW)) store_units(x);
     x->job.g.nmemos = memos;
 }
@@ -495,6 +547,7 @@ static void finish_units(struct blocker *x) {
         for (int r = 0; r < x->plan.nfolds; r++)
             finish_fold(x, u, r);
     }
+    fix_units(x);
     store_units(x);
     x->job.g.nmemos = memos;
 }
@@ -723,13 +776,43 @@ static void bind_operands(struct blocker *x) {
     if (x->plan.body) value_enter(g, x->plan.kernel);
 }
 
+/* Elements of fewer than 32 bits take a few registers more on their way. */
+static bool is_packed(const struct block_plan *plan) {
+    bool packed = false;
+    for (int i = 0; i < plan->nin; i++)
+        packed |= plan->in[i].streams && plan->in[i].array.layout.packing > 1;
+    for (int i = 0; i < plan->nout; i++)
+        packed |= plan->out[i].streams && plan->out[i].array.layout.packing > 1;
+    return packed;
+}
+
+/* How many tiles can be folded side by side, so that accumulators, and what is one value a unit,
+ * leave registers for the work. */
+static int side_for_registers(const struct block_plan *plan) {
+    enum { ROOM = 20, PACKED_ROOM = 12 };
+    int most = 1, side = MOST_SIDE, room = is_packed(plan) ? PACKED_ROOM : ROOM;
+    for (int p = 0; p <= plan->phases; p++) {
+        int registers = 0;
+        for (int r = 0; r < plan->nfolds; r++)
+            if (plan->phase[r] == p) registers += plan->folds[r].parts;
+        for (int i = 0; i < plan->nspreads; i++)
+            registers += plan->spread_phase[i] <= p;
+        if (registers > most) most = registers;
+    }
+    while (side > 1 && side * most > room)
+        side /= 2;
+    return side;
+}
+
 /* All tiles of a unit and as many units as there is room for, so that nothing is computed twice;
  * where those are too many, units side by side, whose folds wait for each other's latencies. */
 static void choose_sides(struct blocker *x) {
-    find_walk(x, true, MOST_SIDE, &x->folded);
+    int most = side_for_registers(&x->plan);
+    int whole = x->plan.nfolds && is_packed(&x->plan) ? MOST_SIDE / 2 : MOST_SIDE;
+    find_walk(x, true, whole, &x->folded);
     bool loops = walk_has_loops(x, &x->folded);
-    find_walk(x, false, loops ? MOST_SIDE : MOST_SIDE / side_of(x, &x->folded), &x->kept);
-    if (loops) find_walk(x, true, MOST_SIDE / side_of(x, &x->kept), &x->folded);
+    find_walk(x, false, loops ? most : whole / side_of(x, &x->folded), &x->kept);
+    if (loops) find_walk(x, true, most / side_of(x, &x->kept), &x->folded);
 }
 
 static void emit(struct blocker *x) {
