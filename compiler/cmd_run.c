@@ -182,26 +182,32 @@ static bool write_arrays(const char *directory, const char *stem, const struct l
     return true;
 }
 
+static int list_arrays(const struct literal *literal, const struct literal **arrays) {
+    int count = 0;
+    if (shape_is_array(literal->shape)) arrays[count++] = literal;
+    for (int i = 0; shape_is_tuple(literal->shape) && i < literal->shape->ntuple; i++)
+        count += list_arrays(literal->elements[i], arrays + count);
+    return count;
+}
+
 static bool write_results(const char *directory, const struct literal *result) {
     int count = shape_array_leaves(result->shape);
     const struct literal **leaves = calloc((size_t)count + 1, sizeof *leaves);
     if (!leaves) return false;
-    for (int i = 0; i < count; i++)
-        leaves[i] = literal_array_leaf(result, i);
+    list_arrays(result, leaves);
     bool ok = write_arrays(directory, "out", leaves, count);
     free(leaves);
     return ok;
 }
 
 static void print_results(const struct literal *result) {
-    int count = shape_array_leaves(result->shape);
-    for (int i = 0; i < count; i++) {
-        const struct literal *leaf = literal_array_leaf(result, i);
-        shape_print(stdout, leaf->shape, false);
-        putchar(' ');
-        literal_print(stdout, leaf, -1);
-        putchar('\n');
-    }
+    for (int i = 0; shape_is_tuple(result->shape) && i < result->shape->ntuple; i++)
+        print_results(result->elements[i]);
+    if (!shape_is_array(result->shape)) return;
+    shape_print(stdout, result->shape, false);
+    putchar(' ');
+    literal_print(stdout, result, -1);
+    putchar('\n');
 }
 
 static bool record_case(const struct run_options *o, const char *text, struct literal **flat,

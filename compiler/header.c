@@ -47,15 +47,20 @@ static void write_array(FILE *out, const char *what, int index, const struct sha
     fputc('\n', out);
 }
 
+/* Every array of the shape, from `number` on; the number after the last. */
+static int write_arrays(FILE *out, const char *word, int number, const struct shape *shape,
+                        const char *name) {
+    if (shape_is_array(shape)) write_array(out, word, number++, shape, name);
+    for (int i = 0; shape_is_tuple(shape) && i < shape->ntuple; i++)
+        number = write_arrays(out, word, number, shape->tuple[i], name);
+    return number;
+}
+
 static void write_inputs(FILE *out, const struct hlo_module *module) {
     int number = 0;
     for (int i = 0; i < module->entry->nparameters; i++) {
         const struct hlo_instr *parameter = module->entry->parameters[i];
-        int leaves = shape_array_leaves(parameter->shape);
-        for (int k = 0; k < leaves; k++) {
-            write_array(out, "inputs", number++, shape_array_leaf(parameter->shape, k),
-                        parameter->name);
-        }
+        number = write_arrays(out, "inputs", number, parameter->shape, parameter->name);
     }
 }
 
@@ -92,9 +97,7 @@ void header_write(FILE *out, const struct hlo_module *module, const char *symbol
     write_comment_text(out, module->name);
     fprintf(out, ", compiled by hlocc. Arrays are dense and row-major.\n");
     write_inputs(out, module);
-    for (int i = 0; i < outputs; i++) {
-        write_array(out, "outputs", i, shape_array_leaf(result, i), NULL);
-    }
+    write_arrays(out, "outputs", 0, result, NULL);
     write_aliases(out, module);
     fprintf(out, " */\n#ifndef HLOCC_%s_H\n#define HLOCC_%s_H\n\n#include <stddef.h>\n\n", symbol,
             symbol);
@@ -131,6 +134,12 @@ static void write_description(FILE *out, const struct shape *shape, const char *
     fputs("\",\n", out);
 }
 
+static void write_descriptions(FILE *out, const struct shape *shape, const char *name) {
+    if (shape_is_array(shape)) write_description(out, shape, name);
+    for (int i = 0; shape_is_tuple(shape) && i < shape->ntuple; i++)
+        write_descriptions(out, shape->tuple[i], name);
+}
+
 void driver_write(FILE *out, const struct hlo_module *module, const char *symbol) {
     const struct shape *result = module->entry->root->shape;
     int inputs = module_flat_parameters(module), outputs = shape_array_leaves(result);
@@ -146,12 +155,10 @@ void driver_write(FILE *out, const struct hlo_module *module, const char *symbol
             symbol, symbol);
     for (int i = 0; i < module->entry->nparameters; i++) {
         const struct hlo_instr *parameter = module->entry->parameters[i];
-        for (int k = 0; k < shape_array_leaves(parameter->shape); k++)
-            write_description(out, shape_array_leaf(parameter->shape, k), parameter->name);
+        write_descriptions(out, parameter->shape, parameter->name);
     }
     fprintf(out, "    0};\nstatic const char *const outputs[] = {\n");
-    for (int i = 0; i < outputs; i++)
-        write_description(out, shape_array_leaf(result, i), "");
+    write_descriptions(out, result, "");
     fprintf(out,
             "    0};\n\nint main(int argc, char **argv) {\n"
             "    return hlocc_rt_main(argc, argv, %d, inputs, %d, outputs, %s, "
