@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""docs/performance.md's table from compare.py's figures.
+"""docs/performance.md's tables from compare.py's figures and limits.py's.
 
   bench.py HLOCC BENCH_DIR OUT.md [--only SUBSTRING] [--repeat N]
 
-Runs compare.py twice (all cores, one core) with the Python that runs this script, which needs jax, and
-rewrites the part of OUT.md between the two marker lines. Everything else in the file is left alone.
+Runs compare.py twice (all cores, one core) with the Python that runs this script, which needs jax, measures
+what the machine can do, and rewrites the part of OUT.md between the two marker lines. Everything else in the file is left alone.
 """
 import argparse, datetime, json, math, os, platform, subprocess, sys, tempfile
+
+import limits
 
 BEGIN, END = "<!-- table: begin (make bench) -->", "<!-- table: end -->"
 
@@ -53,6 +55,21 @@ def table(all_cores, one_core):
     return lines
 
 
+def limit_table(args, rows, rates):
+    """The time that the products' operations take at the measured peak, or the arrays at copy bandwidth."""
+    lines = ["| program | GFLOP | MB | bound by | limit ms | ours ms | reached |", "|---|---|---|---|---|---|---|"]
+    for name, row in rows.items():
+        if "run_ratio" not in row:
+            continue
+        flops, moved = limits.limits(args.hlocc, os.path.join(args.bench, name + ".hlo"))
+        times = {"arithmetic": flops * 1e-6 / rates[0], "memory": moved * 1e-6 / rates[1]}
+        bound = max(times, key=times.get)
+        ours = row["ours"]["run_min_s"] * 1e3
+        lines.append(f"| {name} | {flops * 1e-9:.3f} | {moved * 1e-6:.1f} | {bound} | {times[bound]:.3f} | "
+                     f"{ours:.3f} | {100 * times[bound] / ours:.0f} % |")
+    return lines
+
+
 def processor():
     with open("/proc/cpuinfo") as file:
         for line in file:
@@ -69,7 +86,11 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--repeat", type=int, default=10)
     args = parser.parse_args()
-    rows = table(measure(args, 0), measure(args, 1))
+    all_cores, rates = measure(args, 0), limits.machine(os.cpu_count())
+    rows = table(all_cores, measure(args, 1))
+    rows += ["", f"Limits on all cores, at {rates[0]:.0f} GFLOP/s of f32 and {rates[1]:.1f} GB/s copied (reading and "
+             "writing both count), measured in the same run. What stays in the caches can pass 100 %:", ""]
+    rows += limit_table(args, all_cores, rates)
     head = f"Measured {datetime.date.today()} on {os.cpu_count()} cores of {processor()}; x: XLA's time over ours."
     with open(args.out) as file:
         text = file.read()
