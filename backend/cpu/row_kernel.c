@@ -6,6 +6,7 @@
 #include "backend/cpu/lowering.h"
 #include "backend/cpu/pick_reducer.h"
 #include "backend/cpu/row_plan.h"
+#include "ir/literal.h"
 
 #include <string.h>
 
@@ -330,12 +331,17 @@ static void add_rows(struct rows *r, int n, struct column_sums *sums, LLVMValueR
     struct cpu_gen *g = r->g;
     const struct shape *from = r->plan->hero->operands[0]->shape;
     struct cpu_loop loops[SHAPE_MAX_RANK];
-    int nloops = 0, along = 0, step = rows_at_once(r);
+    int nloops = 0, along = -1, step = rows_at_once(r), last = gen_inner_dim(from);
     for (int d = 0; d < from->rank; d++)
-        if (is_reduced(r->plan->hero, d)) along = d;
-    for (int d = 0; d < along; d++)
-        if (is_reduced(r->plan->hero, d))
+        if (d != last && is_reduced(r->plan->hero, d) && (along < 0 || from->dims[d] > 1))
+            along = d;
+    for (int d = 0; d < from->rank; d++)
+        if (d != last && d != along && is_reduced(r->plan->hero, d))
             gen_nest_begin(g, 1, &from->dims[d], &loops[nloops++], &index[d]);
+    if (along < 0) {
+        add_few_rows(r, n, sums, index, 0, 1, first, width);
+        return;
+    }
     int64_t rows = from->dims[along], whole = rows / step * step;
     if (whole > 0) {
         struct cpu_loop loop = gen_loop_begin(g, gen_i64(g, whole / step));
@@ -462,6 +468,66 @@ static void emit_few_columns(struct rows *r) {
     gen_loop_end(g, &units);
 }
 
+/* ---- the last dim and others before kept ones ---- */
+
+/* The sum of zeros, or an extreme, does not mind how often it starts. */
+static bool starts_anywhere(const struct hlo_instr *reduce) {
+    struct cpu_reducer reducer;
+    const struct hlo_instr *init = reduce->operands[reduce->noperands / 2];
+    gen_reducer_init(reduce, &reducer);
+    if (reducer.n != 1 || reducer.sum[0] != reducer.element[0]) return false;
+    if (reducer.op == OP_MAXIMUM || reducer.op == OP_MINIMUM) return true;
+    return reducer.op == OP_ADD && init->opcode == OP_CONSTANT && literal_is_all(init->literal, 0);
+}
+
+/* Where sums for each column, to be added up at the end, are worth it. */
+static bool adds_columns(const struct rows *r) {
+    enum { LEAST_COLUMNS = 32 };
+    const struct hlo_instr *hero = r->plan->hero;
+    const struct shape *from = hero->operands[0]->shape;
+    int64_t columns = last_columns(hero);
+    if (keeps_last(hero) || columns < LEAST_COLUMNS || columns > COLUMN_BLOCK) return false;
+    if (r->plan->columns == columns || gen_inner_dim(from) == 0) return false;
+    for (int i = 0; i < r->plan->nsteps; i++)
+        if (r->plan->steps[i].instr->opcode == OP_REDUCE &&
+            !starts_anywhere(r->plan->steps[i].instr))
+            return false;
+    return true;
+}
+
+static void emit_added_columns(struct rows *r) {
+    struct cpu_gen *g = r->g;
+    const struct hlo_instr *hero = r->plan->hero;
+    LLVMValueRef index[SHAPE_MAX_RANK], values[GEN_MOST_LEAVES], total[GEN_MOST_LEAVES];
+    LLVMValueRef slots[GEN_MOST_LEAVES], next[GEN_MOST_LEAVES], width;
+    struct column_sums *sums = arena_array(g->arena, (size_t)r->plan->nsteps, sizeof *sums);
+    struct cpu_loop units = gen_range_begin(g, r->k->begin, r->k->end);
+    int n = 0;
+    gen_index_bound(g, units.i, r->plan->rows);
+    kept_index(g, hero, units.i, index);
+    width = gen_i64(g, last_columns(hero));
+    for (int i = 0; i < r->plan->nsteps; i++) {
+        if (r->plan->steps[i].instr->opcode != OP_REDUCE) continue;
+        column_sums_init(g, &sums[n], r->plan->steps[i].instr);
+        column_sums_start(g, &sums[n++], width);
+    }
+    add_rows(r, n, sums, index, gen_i64(g, 0), width);
+    for (int i = 0; i < n; i++) {
+        gen_reducer_start(g, sums[i].instr, &sums[i].reducer, total);
+        gen_reducer_slots(g, &sums[i].reducer, slots, total);
+        struct cpu_loop loop = gen_loop_begin(g, width);
+        column_sums_end(g, &sums[i], loop.i, values);
+        gen_reducer_load(g, &sums[i].reducer, slots, total);
+        gen_reducer_step(g, &sums[i].reducer, total, values, next);
+        LLVMBuildStore(g->b.builder, next[0], slots[0]);
+        gen_loop_end(g, &loop);
+        gen_reducer_load(g, &sums[i].reducer, slots, values);
+        bind_at(g, sums[i].instr, units.i, values);
+    }
+    store_at(r, true, units.i);
+    gen_loop_end(g, &units);
+}
+
 /* ---- one by one ---- */
 
 static void emit_elements(struct rows *r) {
@@ -482,6 +548,8 @@ void row_kernel_emit(struct cpu_gen *g, struct cpu_kernel *k) {
         emit_few_columns(&r);
     else if (keeps_last(r.plan->hero))
         emit_columns(&r);
+    else if (adds_columns(&r))
+        emit_added_columns(&r);
     else
         emit_elements(&r);
 }
