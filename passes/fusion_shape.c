@@ -52,6 +52,7 @@ static bool dims_increase(struct int_list dims) {
 }
 
 bool instr_keeps_index(const struct hlo_instr *instr) {
+    if (instr->opcode == OP_CONCATENATE) return false; /* may have very many operands to look at */
     if (!instr_is_composed(instr)) return false;
     if (opcode_info(instr->opcode)->flags & OP_FLAG_ELEMENTWISE) return true;
     if (instr->opcode == OP_BROADCAST)
