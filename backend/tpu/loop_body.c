@@ -289,9 +289,6 @@ bool loop_body_find(struct loop_body *body, struct arena *arena, const struct mi
 }
 
 int loop_body_resource_ii(const struct loop_body *body) {
-    static const int slots[TPU_CLASSES] = {
-        [TPU_CLASS_SCALAR] = 2, [TPU_CLASS_VECTOR] = 2, [TPU_CLASS_LOAD] = 1, [TPU_CLASS_STORE] = 1,
-        [TPU_CLASS_PUSH] = 1,   [TPU_CLASS_POP] = 1,    [TPU_CLASS_MISC] = 1};
     int used[TPU_CLASSES] = {[TPU_CLASS_MISC] = 1 /* the branch */}, least = 1;
     int data[MIR_UNITS] = {0}, weights[MIR_UNITS] = {0};
     for (int i = 0; i < body->count; i++) {
@@ -303,8 +300,8 @@ int loop_body_resource_ii(const struct loop_body *body) {
         *(info->effect == TPU_EFFECT_MXU_WEIGHT ? &weights[unit] : &data[unit]) += info->latency;
     }
     for (int c = 0; c < TPU_CLASSES; c++)
-        if ((used[c] + slots[c] - 1) / slots[c] > least)
-            least = (used[c] + slots[c] - 1) / slots[c];
+        if ((used[c] + mir_slots[c] - 1) / mir_slots[c] > least)
+            least = (used[c] + mir_slots[c] - 1) / mir_slots[c];
     for (int u = 0; u < MIR_UNITS; u++) {
         if (data[u] > least) least = data[u];
         if (weights[u] > least) least = weights[u];

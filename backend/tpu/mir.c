@@ -2,6 +2,14 @@
 
 #include <string.h>
 
+const int mir_slots[TPU_CLASSES] = {
+    [TPU_CLASS_SCALAR] = 2, [TPU_CLASS_VECTOR] = 2, [TPU_CLASS_LOAD] = 1, [TPU_CLASS_STORE] = 1,
+    [TPU_CLASS_PUSH] = 1,   [TPU_CLASS_POP] = 1,    [TPU_CLASS_MISC] = 1};
+const int mir_registers[MIR_CLASSES] = {
+    [MIR_S] = TPU_SREGS, [MIR_V] = TPU_VREGS, [MIR_M] = TPU_MASKS - 1, [MIR_P] = TPU_PREDS - 1};
+/* As many as one instruction can need, and for scalars a zero to address SMEM with. */
+const int mir_spare[MIR_CLASSES] = {[MIR_S] = 4, [MIR_V] = 4, [MIR_M] = 2};
+
 struct mir *mir_new(struct arena *arena) {
     struct mir *mir = arena_alloc(arena, sizeof *mir);
     mir->arena = arena;

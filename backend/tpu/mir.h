@@ -101,6 +101,11 @@ int mir_refs(struct mop *op, struct mir_ref reads[MIR_MOST_READS], struct mir_re
 /* The unit (MIR_EUP, ..., a matrix unit's number) that the instruction pushes to or pops from, -1:
  * none; and how many results a push makes. */
 int mir_unit_of(const struct mop *op, bool *push, int *results);
+/* Slots of a class in a bundle. */
+extern const int mir_slots[TPU_CLASSES];
+/* Registers of a class that values can have, and those of them that are set aside where some are
+ * in memory. */
+extern const int mir_registers[MIR_CLASSES], mir_spare[MIR_CLASSES];
 /* Cycles from a push to its result `number`, from 0. */
 int mir_result_latency(const struct mir *mir, const struct mop *op, int number);
 /* Results of each unit under way where blocks begin, MIR_UNITS a block; -1: not known. */

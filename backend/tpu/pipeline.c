@@ -54,13 +54,10 @@ static void name_refs(const struct pipeliner *p, struct mop *op, int index, int 
 }
 
 static bool slots_hold(const struct pipeliner *p, int row, const int *ops, int n) {
-    static const int slots[TPU_CLASSES] = {
-        [TPU_CLASS_SCALAR] = 2, [TPU_CLASS_VECTOR] = 2, [TPU_CLASS_LOAD] = 1, [TPU_CLASS_STORE] = 1,
-        [TPU_CLASS_PUSH] = 1,   [TPU_CLASS_POP] = 1,    [TPU_CLASS_MISC] = 1};
     int used[TPU_CLASSES] = {0};
     used[TPU_CLASS_MISC] = row == p->branch_row;
     for (int i = 0; i < n; i++)
-        if (++used[p->slot[ops[i]]] > slots[p->slot[ops[i]]]) return false;
+        if (++used[p->slot[ops[i]]] > mir_slots[p->slot[ops[i]]]) return false;
     return true;
 }
 
@@ -194,9 +191,6 @@ static void color_class(struct pipeliner *p, enum mir_class class) {
 
 /* Chooses how often the kernel is unrolled, and registers. */
 static bool color_values(struct pipeliner *p, unsigned tight) {
-    static const int room[] = {
-        [MIR_S] = TPU_SREGS, [MIR_V] = TPU_VREGS, [MIR_M] = TPU_MASKS - 1, [MIR_P] = TPU_PREDS - 1};
-    static const int spare[] = {[MIR_S] = 4, [MIR_V] = 4, [MIR_M] = 2, [MIR_P] = 0};
     struct loop_body *body = &p->body;
     p->unroll = 1;
     for (int v = 0; v < body->nvalues; v++) {
@@ -210,7 +204,8 @@ static bool color_values(struct pipeliner *p, unsigned tight) {
     p->colors = arena_array(body->arena, (size_t)(body->nvalues * p->unroll) + 1, sizeof(int));
     for (int class = MIR_S; class < MIR_CLASSES; class ++) {
         color_class(p, (enum mir_class) class);
-        int left = room[class] - body->shared[class] - (tight >> class & 1 ? spare[class] : 0);
+        int left = mir_registers[class] - body->shared[class];
+        if (tight >> class & 1) left -= mir_spare[class];
         if (class == MIR_S) left--; /* what counts the kernel's turns */
         if (p->ncolors[class] > left) return false;
     }

@@ -6,14 +6,9 @@
 
 #include "backend/tpu/mir.h"
 
-/* Set aside for what is in memory: as many as one instruction can need, and for scalars a zero to
- * address SMEM with. */
-enum { SPILL_S = 4, SPILL_V = 4, SPILL_M = 2 };
 enum { MOST_RANGES = 1 << 22 };
 
 static const int class_first[] = {[MIR_S] = 0, [MIR_V] = 0, [MIR_M] = 1, [MIR_P] = 1};
-static const int class_count[] = {
-    [MIR_S] = TPU_SREGS, [MIR_V] = TPU_VREGS, [MIR_M] = TPU_MASKS, [MIR_P] = TPU_PREDS};
 
 struct range {
     int start, end; /* in half positions: reads of op i at 2i, its write at 2i + 1 */
@@ -129,9 +124,8 @@ static int by_start(const void *x, const void *y, void *user) {
 }
 
 static int usable(const struct allocator *a, enum mir_class class) {
-    static const int spare[] = {
-        [MIR_S] = SPILL_S, [MIR_V] = SPILL_V, [MIR_M] = SPILL_M, [MIR_P] = 0};
-    return class_count[class] - (a->reserved[class] ? spare[class] : 0);
+    int end = class_first[class] + mir_registers[class];
+    return end - (a->reserved[class] ? mir_spare[class] : 0);
 }
 
 static double cost(const struct range *range) {
