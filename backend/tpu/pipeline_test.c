@@ -78,8 +78,8 @@ static void one_trip(void **state) {
     assert_int_equal(f.settled, 0);
 }
 
-/* sum = sum * 3 + load(i): the sum goes round in 6 + 2 cycles and a move of 2. Loads come early: they
- * wait for nothing. */
+/* sum = sum * 3 + load(i): the sum goes round in 6 + 2 cycles and a move of 2. Loads come early,
+ * as they wait for nothing. */
 static void a_sum_goes_round(void **state) {
     (void)state;
     for (int t = 0; t < TRIP_COUNTS; t++) {
