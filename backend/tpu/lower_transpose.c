@@ -174,16 +174,65 @@ static void over_others(struct transposer *x, int out_dim) {
     loop_end(k, &loop, 0);
 }
 
+/* ---- what does not fit ---- */
+
+/* Large matrices of whole tiles pass through VMEM in strips: 128 rows of the operand become a
+ * column of tiles of the result. */
+static bool turn_strips(struct transposer *x) {
+    struct kernel *k = x->job.k;
+    struct tarray in = x->in.array, out = x->out.array;
+    const int32_t tile = TPU_SUBLANES * TPU_LANES;
+    int64_t a = out.layout.rows, b = in.layout.rows, strip = TPU_LANES * in.layout.lane_tiles;
+    if (in.layout.rank != 2 || in.layout.planes > 1 || a % TPU_LANES || b % TPU_LANES ||
+        in.in_vmem || out.in_vmem)
+        return false;
+    x->in.array.row = job_rows(&x->job, strip);
+    x->out.array.row = job_rows(&x->job, a);
+    if (x->in.array.row < 0 || x->out.array.row < 0) return false;
+    x->in.array.tag = k_tag(k);
+    x->out.array.tag = k_tag(k);
+    x->out.array.layout.lane_tiles = 1; /* of the strip */
+    find_side(&x->in, in.layout.order[1]);
+    find_side(&x->out, out.layout.order[1]);
+    struct tpu_dma column = {.from = TPU_VMEM,
+                             .to = TPU_HBM,
+                             .length = (uint32_t)tile,
+                             .count = {(uint32_t)(a / TPU_SUBLANES), 1, 1},
+                             .source_stride = {tile},
+                             .target_stride = {(int32_t)out.layout.lane_tiles * tile}};
+    job_describe(&x->job, SMEM_CHUNK_C, FLAG_OUT, &column);
+    struct loop loop;
+    int32_t words = (int32_t)strip * TPU_LANES;
+    struct sx t = loop_begin(k, &loop, b / TPU_LANES);
+    struct sx from = sx_addi(sx_muli(k, t, words), (int32_t)in.word);
+    job_run(&x->job, true, sx_const(FLAG_IN), from, sx_const((int32_t)x->in.array.row * TPU_LANES),
+            sx_const(words), 0);
+    k_emit(k, (struct mop){.op = TPU_WAIT, .literal = FLAG_IN, .imm = 1});
+    over_a(x, sx_const(0), TPU_LANES);
+    job_start(&x->job, SMEM_CHUNK_C, sx_const(0), sx_const((int32_t)x->out.array.row * TPU_LANES),
+              sx_addi(sx_muli(k, t, tile), (int32_t)out.word), 0);
+    k_emit(k, (struct mop){.op = TPU_WAIT, .literal = FLAG_OUT, .imm = 1});
+    loop_end(k, &loop, 0);
+    return true;
+}
+
 bool lower_transpose(struct lower *lower, const struct hlo_instr *instr, bool *taken) {
     struct transposer x = {0};
-    *taken = find_sides(&x, instr) && leaf_array(lower, instr->operands[0], 0, &x.in.array);
+    *taken = find_sides(&x, instr) && leaf_array(lower, instr->operands[0], 0, &x.in.array) &&
+             leaf_array(lower, instr, 0, &x.out.array);
     if (!*taken) return true;
+    struct tarray in = x.in.array, out = x.out.array;
     job_open(&x.job, lower, instr);
     job_bring(&x.job, &x.in.array);
     job_result(&x.job, 0, &x.out.array);
     if (!x.in.array.in_vmem || !x.out.array.in_vmem) {
         arena_free(x.job.arena);
-        *taken = false;
+        job_open(&x.job, lower, instr);
+        x.in.array = in;
+        x.out.array = out;
+        *taken = turn_strips(&x);
+        if (*taken) return job_close(&x.job);
+        arena_free(x.job.arena);
         return true;
     }
     int a = x.in.array.layout.order[0], b = (int)x.from.v[x.out.array.layout.order[0]];
