@@ -30,7 +30,8 @@ struct hlo_instr *instr_new_splat(struct hlo_instr *before, const struct shape *
  * commutes. OPCODE_INVALID where it is something else. */
 enum hlo_opcode reducer_operation(const struct hlo_computation *reducer);
 /* The reducer chooses among its parameters by comparisons, or joins them so that seeing one twice
- * changes nothing: minimum, arg-max, and. Elements may come in any order and any number of times. */
+ * changes nothing: minimum, arg-max, and. Elements may come in any order and any number of times.
+ */
 bool reducer_only_chooses(const struct hlo_computation *reducer);
 /* The leaves of a shape in order, in `arena` (shape_leaf walks anew for each). */
 const struct shape **shape_leaves(struct arena *arena, const struct shape *shape);

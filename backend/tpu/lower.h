@@ -69,7 +69,8 @@ bool leaf_array(struct lower *lower, const struct hlo_instr *instr, int leaf, st
 bool job_array(struct job *job, const struct shape *shape, struct tarray *array);
 /* The same in HBM. False where the shape has no layout. */
 bool job_hbm(struct job *job, const struct shape *shape, struct tarray *array);
-/* An array in VMEM, or in HBM where it does not fit in VMEM. False where the shape has no layout. */
+/* An array in VMEM, or in HBM where it does not fit in VMEM. False where the shape has no layout.
+ */
 bool job_scratch(struct job *job, const struct shape *shape, struct tarray *array);
 /* Starts bringing the array to VMEM where it fits there; `array` says where it is then. */
 void job_bring(struct job *job, struct tarray *array);

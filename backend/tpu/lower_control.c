@@ -24,10 +24,9 @@ static treg read_scalar(struct job *job, const struct hlo_instr *instr, int leaf
     struct kernel *k = job->k;
     struct tarray array;
     if (!leaf_array(job->lower, instr, leaf, &array)) return 0;
-    treg value = array.in_vmem
-                     ? k_to_scalar(k, k_load(k, sx_const((int32_t)array.row), MIR_STRIDE_0,
-                                             sx_const(0), array.tag))
-                     : word_from_hbm(job, &array);
+    treg value = array.in_vmem ? k_to_scalar(k, k_load(k, sx_const((int32_t)array.row),
+                                                       MIR_STRIDE_0, sx_const(0), array.tag))
+                               : word_from_hbm(job, &array);
     if (array.layout.packing == 1) return value;
     return k_binary_i(k, TPU_SAND, value, array.layout.packing == 4 ? 0xff : 0xffff);
 }

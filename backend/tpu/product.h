@@ -29,7 +29,8 @@ struct product {
     bool a_turned, b_turned; /* the operand's lanes are along m, along k */
 };
 
-/* False where the matrix units are not used: complex numbers, 64-bit integers, many small groups. */
+/* False where the matrix units are not used: complex numbers, 64-bit integers, many small groups.
+ */
 bool product_find(struct product *p, const struct hlo_instr *instr,
                   const struct tpu_compile_options *options);
 /* A place of an axis: the number of its outer parts, and its minor part. */
