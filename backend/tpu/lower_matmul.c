@@ -80,7 +80,7 @@ static bool is_whole(const struct product *p) {
     return true;
 }
 
-static bool choose(struct matmul *x, struct lower *lower) {
+static bool choose(struct matmul *x, const struct tpu_chip *chip) {
     const struct product *p = &x->p;
     if (!is_whole(p)) return false;
     x->m_block = block_of(p->axis[AXIS_M].total);
@@ -88,8 +88,8 @@ static bool choose(struct matmul *x, struct lower *lower) {
     if (!x->m_block || !x->n_block || p->axis[AXIS_K].total % TPU_LANES ||
         p->axis[AXIS_K].total / TPU_LANES < 2)
         return false;
-    if (lower->options->chip.mxu_fifo < (LAG + 2) * CHUNK / TPU_SUBLANES) return false;
-    x->units = (int)lower->options->chip.mxus;
+    if (chip->mxu_fifo < (LAG + 2) * CHUNK / TPU_SUBLANES) return false;
+    x->units = (int)chip->mxus;
     /* Weight sets take turns, so a slab has an even number of streams. */
     while (x->units > 1 && x->n_block % (2 * TPU_LANES * x->units))
         x->units--;
@@ -99,6 +99,11 @@ static bool choose(struct matmul *x, struct lower *lower) {
     x->streams = x->n_block / TPU_LANES / x->units;
     x->chunks = x->m_block / CHUNK;
     return x->chunks > LAG;
+}
+
+bool product_is_matmul(const struct product *p, const struct tpu_chip *chip) {
+    struct matmul x = {.p = *p};
+    return p->parts == 1 && !p->swapped && is_plain(p->instr) && choose(&x, chip);
 }
 
 /* DMAs count words, in either memory. */
@@ -489,9 +494,9 @@ static void multiply(struct matmul *x) {
 bool lower_matmul(struct lower *lower, const struct product *p, bool *taken) {
     struct matmul x = {.p = *p};
     x.job.lower = lower;
-    *taken = p->parts == 1 && !p->swapped && is_plain(p->instr) && choose(&x, lower) &&
-             find_operand(&x, 0, &x.a, &x.a_tile) && find_operand(&x, 1, &x.b, &x.b_tile) &&
-             leaf_array(lower, p->instr, 0, &x.c);
+    *taken = p->parts == 1 && !p->swapped && is_plain(p->instr) &&
+             choose(&x, &lower->options->chip) && find_operand(&x, 0, &x.a, &x.a_tile) &&
+             find_operand(&x, 1, &x.b, &x.b_tile) && leaf_array(lower, p->instr, 0, &x.c);
     if (!*taken) return true;
     move_to_words(&x.c);
     job_open(&x.job, lower, p->instr);

@@ -50,6 +50,8 @@ int product_operand(const struct product *p, int free);
 void product_result_place(struct kernel *k, const struct product *p, const struct ix *index,
                           struct ix *batch, struct ix *m, struct ix *n);
 
+/* Whether it is one of those that lower_matmul takes where VMEM has room for its slabs. */
+bool product_is_matmul(const struct product *p, const struct tpu_chip *chip);
 /* Large products of whole tiles; *taken: it was one. False with an error in diag. */
 bool lower_matmul(struct lower *lower, const struct product *p, bool *taken);
 

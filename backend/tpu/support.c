@@ -2,26 +2,25 @@
 #include "backend/tpu/element.h"
 #include "backend/tpu/layout.h"
 #include "backend/tpu/memory.h"
+#include "backend/tpu/split.h"
 #include "backend/tpu/tpu.h"
 #include "passes/pass.h"
 #include "passes/util.h"
 
 /* What must hold for the rest of the backend, whatever passes ran before. */
-static bool legalise(struct hlo_module *module, struct diag *diag) {
-    static const enum pass_id passes[] = {PASS_single_device,
-                                          PASS_scan_expander,
-                                          PASS_dot_expander,
-                                          PASS_topk_expander,
-                                          PASS_batch_norm_expander,
-                                          PASS_layout_normalizer,
-                                          PASS_call_inliner,
-                                          PASS_reshape_materializer,
-                                          PASS_flatten_call_graph,
-                                          PASS_copy_insertion,
-                                          PASS_dce};
+static bool legalise(struct hlo_module *module, const struct tpu_compile_options *options,
+                     struct diag *diag) {
+    static const enum pass_id expanders[] = {
+        PASS_single_device,       PASS_scan_expander,     PASS_dot_expander, PASS_topk_expander,
+        PASS_batch_norm_expander, PASS_layout_normalizer, PASS_call_inliner};
+    static const enum pass_id rest[] = {PASS_reshape_materializer, PASS_flatten_call_graph,
+                                        PASS_copy_insertion, PASS_dce};
     struct pass_context context;
     pass_context_init(&context, diag);
-    return pass_pipeline_run(&context, module, passes, (int)(sizeof passes / sizeof *passes));
+    if (!pass_pipeline_run(&context, module, expanders, sizeof expanders / sizeof *expanders))
+        return false;
+    tpu_split_products(module, options);
+    return pass_pipeline_run(&context, module, rest, sizeof rest / sizeof *rest);
 }
 
 static const char *unsupported_type(const struct shape *shape) {
@@ -151,7 +150,7 @@ bool tpu_check(struct hlo_module *module, const struct tpu_compile_options *opti
                    options->chip.name, LEAST_VMEM, (long long)options->chip.vmem_bytes);
         return false;
     }
-    if (!legalise(module, diag)) return false;
+    if (!legalise(module, options, diag)) return false;
     /* What the passes have added has no place in the text, and repeats what is said of others. */
     report_unsupported(module, true, diag);
     if (diag->errors == errors) report_unsupported(module, false, diag);
