@@ -28,7 +28,8 @@ static bool lower_instr(struct lower *lower, const struct hlo_instr *instr) {
     }
     bool taken;
     if (instr_is_alias(instr)) return true;
-    if (!lower_fused_product(lower, instr, &taken)) return false;
+    if (!lower_move(lower, instr, &taken)) return false;
+    if (!taken && !lower_fused_product(lower, instr, &taken)) return false;
     if (!taken && !lower_stream(lower, instr, &taken)) return false;
     if (!taken && !lower_block(lower, instr, &taken)) return false;
     if (!taken && !lower_transpose(lower, instr, &taken)) return false;

@@ -243,6 +243,16 @@ void job_result(struct job *job, int leaf, struct tarray *array) {
     array->tag = k_tag(job->k);
 }
 
+static void start_dma(struct job *job, int flag, struct tpu_dma *dma) {
+    job_describe(job, SMEM_LOAD, flag, dma);
+    k_emit(job->k, (struct mop){.op = TPU_DMA, .a = s_const(job->k, SMEM_LOAD)});
+}
+
+void job_move(struct job *job, struct tpu_dma *dma) {
+    start_dma(job, FLAG_IN, dma);
+    job->waiting++;
+}
+
 /* Starts a DMA between arrays of one layout, wherever they are. */
 static void copy_array(struct job *job, const struct tarray *from, const struct tarray *to,
                        int flag) {
@@ -253,8 +263,7 @@ static void copy_array(struct job *job, const struct tarray *from, const struct 
                           .target = (uint32_t)(to->in_vmem ? to->row * TPU_LANES : to->word),
                           .length = (uint32_t)words,
                           .count = {1, 1, 1}};
-    job_describe(job, SMEM_LOAD, flag, &dma);
-    k_emit(job->k, (struct mop){.op = TPU_DMA, .a = s_const(job->k, SMEM_LOAD)});
+    start_dma(job, flag, &dma);
 }
 
 void job_copy(struct job *job, const struct hlo_instr *operand, int leaf,

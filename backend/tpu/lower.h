@@ -83,6 +83,8 @@ void job_run(struct job *job, bool load, struct sx flag, struct sx source, struc
 void job_describe(struct job *job, int at, int flag, struct tpu_dma *dma);
 void job_start(struct job *job, int at, struct sx flag, struct sx source, struct sx target,
                treg predicate);
+/* Starts any DMA (flag and core are filled in); job_wait waits for it. */
+void job_move(struct job *job, struct tpu_dma *dma);
 void job_wait(struct job *job); /* for all that was started */
 /* Brings all arrays that the instruction reads and binds them in job->g; waits. */
 void job_stage(struct job *job, const struct hlo_instr *instr, int64_t rows_for_results);
@@ -111,6 +113,7 @@ bool lower_map(struct lower *lower, const struct hlo_instr *instr);
 bool lower_stream(struct lower *lower, const struct hlo_instr *instr, bool *taken);
 bool lower_block(struct lower *lower, const struct hlo_instr *instr, bool *taken);
 bool lower_transpose(struct lower *lower, const struct hlo_instr *instr, bool *taken);
+bool lower_move(struct lower *lower, const struct hlo_instr *instr, bool *taken);
 bool lower_while(struct lower *lower, const struct hlo_instr *instr);
 bool lower_conditional(struct lower *lower, const struct hlo_instr *instr);
 bool lower_scatter(struct lower *lower, const struct hlo_instr *instr);

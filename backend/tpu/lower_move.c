@@ -1,5 +1,5 @@
-/* Concatenations and slices along one dimension whose places begin at whole tiles: the tiles move by
- * DMA alone, from wherever they are to wherever they belong. */
+/* Concatenations and slices along one dimension whose places begin at whole tiles: the tiles move
+ * by DMA alone, from wherever they are to wherever they belong. */
 #include "backend/tpu/lower.h"
 
 /* An array as runs of words: all that is minor to the dimension, and as much of the dimension. */
@@ -17,9 +17,7 @@ static struct runs runs_of(const struct tpu_layout *layout, int dim) {
                         .step = at == 0   ? TPU_LANES
                                 : at == 1 ? layout->tile_rows
                                           : 1};
-    runs.steps = at == 0   ? layout->lane_tiles
-                 : at == 1 ? layout->row_tiles
-                           : layout->dims[dim];
+    runs.steps = at == 0 ? layout->lane_tiles : at == 1 ? layout->row_tiles : layout->dims[dim];
     if (at > 0) runs.words *= layout->lane_tiles;
     if (at > 1) runs.words *= layout->row_tiles;
     for (int i = 2; i < at; i++)
@@ -100,15 +98,14 @@ static bool concatenate(struct lower *lower, const struct hlo_instr *instr,
     struct runs target = runs_of(&result->layout, dim);
     for (int i = 0; i < instr->noperands; i++) {
         struct runs source = runs_of(&parts[i].array.layout, dim);
-        move_steps(&job, &parts[i].array, &source, 0, result, &target,
-                   parts[i].start / target.step, source.steps);
+        move_steps(&job, &parts[i].array, &source, 0, result, &target, parts[i].start / target.step,
+                   source.steps);
     }
     job_wait(&job);
     return job_close(&job);
 }
 
-static bool slice(struct lower *lower, const struct hlo_instr *instr,
-                  const struct tarray *result) {
+static bool slice(struct lower *lower, const struct hlo_instr *instr, const struct tarray *result) {
     const struct slice_list *slices = instr_attr(instr, ATTR_SLICE)->slices;
     int dim = only_difference(instr->shape, instr->operands[0]->shape);
     if (dim < 0 || slices->v[dim].stride != 1) return false;

@@ -6,6 +6,9 @@
 #include "passes/dataflow.h"
 #include "passes/util.h"
 
+/* Bytes of VMEM that kernels keep for spilled registers and guards. */
+enum { RESERVED = 640 << 10 };
+
 /* Pieces of each dimension of the result. */
 struct pieces {
     const struct hlo_instr *product;
@@ -36,10 +39,15 @@ static void source_of_dim(const struct hlo_instr *dot, int dim, int *operand, in
     }
 }
 
+/* Pieces are whole tiles. */
+static int64_t unit_of(const struct pieces *p, int d) {
+    return d == p->product->shape->rank - 1 ? TPU_LANES : TPU_SUBLANES;
+}
+
 static int64_t piece_size(const struct pieces *p, int d) {
     const struct shape *shape = p->product->shape;
     int64_t size = (shape->dims[d] + p->count[d] - 1) / p->count[d];
-    int64_t unit = d == shape->rank - 1 ? TPU_LANES : TPU_SUBLANES;
+    int64_t unit = unit_of(p, d);
     return p->count[d] == 1 ? shape->dims[d] : size < unit ? size : round_up(size, unit);
 }
 
@@ -71,7 +79,7 @@ static int dot_dim(const struct pieces *p, int o) {
         source_of_dim(p->product, d, &operand, &source);
         if (operand < 0 && size > 1) return d;
         if (o < 2 && operand != o) continue;
-        if (size < 2 * TPU_LANES || size <= most) continue;
+        if (size < 2 * unit_of(p, d) || size <= most) continue;
         best = d;
         most = size;
     }
@@ -234,7 +242,7 @@ static struct hlo_instr *divide(const struct pieces *p, struct hlo_instr *produc
 
 static bool in_pieces(struct hlo_instr *instr, const struct tpu_compile_options *options) {
     struct product product;
-    struct pieces p = {.product = instr, .most = options->chip.vmem_bytes / 8};
+    struct pieces p = {.product = instr, .most = (options->chip.vmem_bytes - RESERVED) / 8};
     if (instr->opcode != OP_DOT && instr->opcode != OP_CONVOLUTION) return false;
     if (!product_find(&product, instr, options) || product_is_matmul(&product, &options->chip))
         return false;
@@ -242,7 +250,7 @@ static bool in_pieces(struct hlo_instr *instr, const struct tpu_compile_options 
         p.count[d] = 1;
     bool dot = instr->opcode == OP_DOT;
     int64_t bytes = dot ? dot_bytes(&p, 2) : convolution_bytes(&p);
-    if (bytes <= options->chip.vmem_bytes / 2) return false;
+    if (bytes <= (options->chip.vmem_bytes - RESERVED) / 2) return false;
     if (!(dot ? choose_dot_pieces(&p) : choose_convolution_pieces(&p))) return false;
     divide(&p, instr, 0);
     return true;
