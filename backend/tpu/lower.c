@@ -243,13 +243,14 @@ void job_result(struct job *job, int leaf, struct tarray *array) {
     array->tag = k_tag(job->k);
 }
 
-static void start_dma(struct job *job, int flag, struct tpu_dma *dma) {
-    job_describe(job, SMEM_LOAD, flag, dma);
-    k_emit(job->k, (struct mop){.op = TPU_DMA, .a = s_const(job->k, SMEM_LOAD)});
+static void start_dma(struct job *job, int at, int flag, struct tpu_dma *dma) {
+    job_describe(job, at, flag, dma);
+    k_emit(job->k, (struct mop){.op = TPU_DMA, .a = s_const(job->k, at)});
 }
 
 void job_move(struct job *job, struct tpu_dma *dma) {
-    start_dma(job, FLAG_IN, dma);
+    /* Not a descriptor of runs: those keep their counts from kernel to kernel. */
+    start_dma(job, SMEM_SLAB_A, FLAG_IN, dma);
     job->waiting++;
 }
 
@@ -263,7 +264,7 @@ static void copy_array(struct job *job, const struct tarray *from, const struct 
                           .target = (uint32_t)(to->in_vmem ? to->row * TPU_LANES : to->word),
                           .length = (uint32_t)words,
                           .count = {1, 1, 1}};
-    start_dma(job, flag, &dma);
+    start_dma(job, SMEM_LOAD, flag, &dma);
 }
 
 void job_copy(struct job *job, const struct hlo_instr *operand, int leaf,
