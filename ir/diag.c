@@ -102,8 +102,8 @@ void diag_instr_error(struct diag *diag, const struct hlo_instr *instr, const ch
     va_start(args, format);
     char *text = format_text(format, args);
     va_end(args);
-    diag_error(diag, instr->loc, "%s (%s): %s", instr->name ? instr->name : "?", opcode_name(instr->opcode),
-               text ? text : "out of memory");
+    diag_error(diag, instr->loc, "%s (%s): %s", instr->name ? instr->name : "?",
+               opcode_name(instr->opcode), text ? text : "out of memory");
     free(text);
     note_origin(diag, instr);
 }

@@ -22,8 +22,8 @@ enum fusion_shape {
      * FULL (rows * columns elements), ROW (rows elements) or FREE with rows * columns elements. */
     FUSION_SHAPE_ROWS,
     /* One dot or convolution, whose operands are parameters, possibly through bitcast, reshape,
-     * transpose, slice, convert, broadcast, copy; and elementwise work at its result's own index. Every
-     * output has level FULL. */
+     * transpose, slice, convert, broadcast, copy; and elementwise work at its result's own index.
+     * Every output has level FULL. */
     FUSION_SHAPE_PRODUCT,
     /* Every output is a dynamic-update-slice of a parameter that nothing else in the fusion reads
      * (or is read by a dynamic-slice of just the elements that are replaced, at the same start),

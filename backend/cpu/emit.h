@@ -111,9 +111,9 @@ static inline LLVMValueRef select_of(struct cpu_builder *b, LLVMValueRef conditi
         return LLVMBuildSelect(b->builder, condition, yes, no, "");
     LLVMValueRef pair = LLVMGetUndef(type);
     for (unsigned i = 0; i < 2; i++) {
-        LLVMValueRef part = LLVMBuildSelect(b->builder, condition,
-                                            LLVMBuildExtractValue(b->builder, yes, i, ""),
-                                            LLVMBuildExtractValue(b->builder, no, i, ""), "");
+        LLVMValueRef part =
+            LLVMBuildSelect(b->builder, condition, LLVMBuildExtractValue(b->builder, yes, i, ""),
+                            LLVMBuildExtractValue(b->builder, no, i, ""), "");
         pair = LLVMBuildInsertValue(b->builder, pair, part, i, "");
     }
     return pair;

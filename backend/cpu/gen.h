@@ -151,8 +151,8 @@ void gen_frame_leave(struct cpu_gen *g, uint64_t outer);
 
 /* ---- operations that are loops themselves ---- */
 
-/* The computation of a reduce or reduce-window. Sums, products and extremes of narrow floats are kept
- * in f32 and rounded once, at the end. */
+/* The computation of a reduce or reduce-window. Sums, products and extremes of narrow floats are
+ * kept in f32 and rounded once, at the end. */
 struct cpu_reducer {
     const struct hlo_computation *computation;
     enum hlo_opcode op; /* sum, product, maximum or minimum of floats, in any order; else 0 */

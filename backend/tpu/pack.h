@@ -17,8 +17,8 @@ bool pack_op(struct packing *packing, const struct mop *op);
  * False where they do not fit. */
 enum { PACK_MOST = 16 };
 bool pack_row(struct packing *packing, const struct mop *const *ops, int n);
-/* Runs of empty bundles become stalls in the bundle before them, or in the first of them; those in a
- * branch's delay stay. now[i]: where bundle i is then. Returns how many are left. */
+/* Runs of empty bundles become stalls in the bundle before them, or in the first of them; those in
+ * a branch's delay stay. now[i]: where bundle i is then. Returns how many are left. */
 int pack_squeeze(struct tpu_bundle *bundles, int count, int *now);
 
 #endif
