@@ -10,7 +10,7 @@ config.suffixes = [".hlo", ".test"]
 config.test_source_root = os.path.dirname(__file__)
 build = lit_config.params.get("build", os.path.join(os.path.dirname(config.test_source_root), "build"))
 config.test_exec_root = os.path.join(build, "lit")
-config.excludes = ["corpus", "bench", "tools", "demo", "programs"]
+config.excludes = ["corpus", "bench", "tools", "demo", "programs", "inputs"]
 if "sanitize" in os.path.basename(build):
     config.available_features.add("sanitize")  # what is linked outside lacks the sanitizers' runtime
 if shutil.which("pkg-config") and shutil.which("bash"):
