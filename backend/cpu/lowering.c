@@ -207,6 +207,14 @@ static int64_t elements_of(const struct shape *shape) {
     return count;
 }
 
+/* A product of few rows waits for its operands: each element is read once at least. */
+static int64_t product_work(const struct hlo_instr *product, int64_t multiplications) {
+    int64_t work = multiplications / PRODUCT_LANES, read = 0;
+    for (int i = 0; i < product->noperands; i++)
+        read += elements_of(product->operands[i]->shape);
+    return work > read ? work : read;
+}
+
 static int64_t own_work(const struct hlo_instr *instr) {
     int64_t count = elements_of(instr->shape);
     switch (instr->opcode) {
@@ -253,13 +261,13 @@ static int64_t own_work(const struct hlo_instr *instr) {
         struct int_list dims = instr_ints(instr, ATTR_LHS_CONTRACTING_DIMS);
         for (int i = 0; i < dims.count; i++)
             count = saturating(count, instr->operands[0]->shape->dims[dims.v[i]]);
-        return count / PRODUCT_LANES;
+        return product_work(instr, count);
     }
     case OP_CONVOLUTION: {
         const struct dim_labels *labels = instr_attr(instr, ATTR_DIM_LABELS)->dim_labels;
         const struct shape *kernel = instr->operands[1]->shape;
         int64_t outputs = kernel->dims[labels->kernel_output];
-        return saturating(count, outputs ? kernel->count / outputs : 0) / PRODUCT_LANES;
+        return product_work(instr, saturating(count, outputs ? kernel->count / outputs : 0));
     }
     default: return count;
     }

@@ -8,7 +8,7 @@
  * held up by what else the machine does. */
 enum { PIECES = 4 };
 /* Operations, or bytes, that take several times as long as to wake a thread. */
-enum { WAKE_WORK = 1 << 19 };
+enum { WAKE_WORK = 1 << 18 };
 
 struct job {
     hlocc_rt_kernel *kernel;
