@@ -122,27 +122,40 @@ static LLVMValueRef pack_function(struct cpu_builder *b, const struct cpu_target
     return function;
 }
 
+/* The function of this name that packs one panel, with what it works on in *p, which has the types
+ * and the width. *count is NULL where the function was made before. */
+static LLVMValueRef panel_function(struct pack *p, const struct cpu_target *target,
+                                   const char *name, int lane_bytes, LLVMValueRef *count,
+                                   LLVMBasicBlockRef *back) {
+    LLVMTypeRef i64 = ir_i64(p->b), pointer = ir_pointer(p->b);
+    LLVMTypeRef types[PACK_PANEL_ARGUMENTS] = {pointer, pointer, i64, i64, pointer};
+    bool made;
+    LLVMValueRef function =
+        pack_function(p->b, target, name, PACK_PANEL_ARGUMENTS, types, back, &made);
+    *count = made ? LLVMGetParam(function, 3) : NULL;
+    if (!made) return function;
+    p->to_size = element_type_size(p->to);
+    p->from_size = element_type_size(p->from);
+    p->lanes = target->vector_bytes / lane_bytes;
+    p->source = LLVMGetParam(function, 0);
+    p->columns = LLVMGetParam(function, 1);
+    p->step = LLVMGetParam(function, 2);
+    p->to_base = LLVMGetParam(function, 4);
+    return function;
+}
+
 LLVMValueRef pack_panel(struct cpu_builder *b, const struct cpu_target *target, enum pack_mode mode,
                         enum element_type from, enum element_type to, int width) {
     static const char *const modes[] = {"gather", "transpose"};
     char name[64];
     snprintf(name, sizeof name, "pack.%s.%s.%s.%d", modes[mode], element_type_name(from),
              element_type_name(to), width);
-    LLVMTypeRef i64 = ir_i64(b), p = ir_pointer(b);
-    LLVMBasicBlockRef back;
-    bool made;
-    LLVMValueRef function = pack_function(b, target, name, PACK_PANEL_ARGUMENTS,
-                                          (LLVMTypeRef[]){p, p, i64, i64, p}, &back, &made);
-    if (!made) return function;
     struct pack pack = {.b = b, .from = from, .to = to, .width = width};
-    pack.to_size = element_type_size(to);
-    pack.from_size = element_type_size(from);
-    pack.lanes = target->vector_bytes / pack.to_size;
-    pack.source = LLVMGetParam(function, 0);
-    pack.columns = LLVMGetParam(function, 1);
-    pack.step = LLVMGetParam(function, 2);
-    pack.to_base = LLVMGetParam(function, 4);
-    LLVMValueRef count = LLVMGetParam(function, 3);
+    LLVMBasicBlockRef back;
+    LLVMValueRef count;
+    LLVMValueRef function =
+        panel_function(&pack, target, name, element_type_size(to), &count, &back);
+    if (!count) return function;
     if (mode == PACK_TRANSPOSE)
         transposed_rows(&pack, count);
     else
@@ -251,21 +264,12 @@ LLVMValueRef pack_pairs(struct cpu_builder *b, const struct cpu_target *target, 
     char name[64];
     snprintf(name, sizeof name, "pack.pairs%d.%s.%s.%d", (int)mode, element_type_name(from),
              element_type_name(to), width);
-    LLVMTypeRef i64 = ir_i64(b), ptr = ir_pointer(b);
-    LLVMBasicBlockRef back;
-    bool made;
-    LLVMValueRef function = pack_function(b, target, name, PACK_PANEL_ARGUMENTS,
-                                          (LLVMTypeRef[]){ptr, ptr, i64, i64, ptr}, &back, &made);
-    if (!made) return function;
     struct pack p = {.b = b, .from = from, .to = to, .width = width};
-    p.to_size = element_type_size(to);
-    p.from_size = element_type_size(from);
-    p.lanes = target->vector_bytes / 4;
-    p.source = LLVMGetParam(function, 0);
-    p.columns = LLVMGetParam(function, 1);
-    p.step = LLVMGetParam(function, 2);
-    p.to_base = LLVMGetParam(function, 4);
-    LLVMValueRef count = LLVMGetParam(function, 3), pairs = i_lshrk(b, count, 1);
+    LLVMBasicBlockRef back;
+    LLVMValueRef count;
+    LLVMValueRef function = panel_function(&p, target, name, 4, &count, &back);
+    if (!count) return function;
+    LLVMValueRef pairs = i_lshrk(b, count, 1);
     if (mode == PACK_TRANSPOSE)
         transposed_pairs(&p, pairs, count);
     else if (mode == PACK_ROWS)

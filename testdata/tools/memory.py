@@ -5,22 +5,13 @@ XLA:CPU (needs jax). One line a program: hlocc's temp bytes, the lower bound for
     above the lower bound by more than 5 %;
     above XLA's, where XLA uses no library subgraph (__ynn_fusion: those keep memory of their own, which
     is in none of its figures); more than 1.25 times XLA's, where that is over 1 MB.
-A DIR stands for the *.hlo below it. Exit status 1 where there was a remark."""
+A DIR stands for the *.hlo below it, but optimized.hlo. Exit status 1 where there was a remark."""
 import json
 import os
 import subprocess
 import sys
 
-
-def programs(paths):
-    found = []
-    for path in paths:
-        if os.path.isfile(path):
-            found.append(path)
-        for folder, _, names in os.walk(path):
-            found += [os.path.join(folder, name) for name in names
-                      if name.endswith(".hlo") and name != "optimized.hlo"]
-    return sorted(found)
+from passes import programs
 
 
 def ours(hlocc, path):
@@ -68,7 +59,7 @@ def main(args):
         sys.exit(__doc__)
     xla, remarks = Xla(), 0
     print("%12s %12s %12s %12s" % ("temp", "lower bound", "scratch", "XLA temp"))
-    for path in programs(args[1:]):
+    for path in programs(args[1:], left_out=("optimized.hlo",)):
         mine = ours(args[0], path)
         try:
             theirs, library = xla.compile(path)

@@ -17,13 +17,15 @@ import sys
 import tempfile
 
 
-def programs(paths):
+def programs(paths, left_out=()):
+    """The files, and the *.hlo below the folders but those with a name that is left out."""
     found = []
     for path in paths:
         if os.path.isfile(path):
             found.append(path)
         for folder, _, names in os.walk(path):
-            found += [os.path.join(folder, name) for name in names if name.endswith(".hlo")]
+            found += [os.path.join(folder, name) for name in names
+                      if name.endswith(".hlo") and name not in left_out]
     return sorted(found)
 
 
