@@ -496,26 +496,12 @@ static bool is_direct(const struct product *p, const struct tpu_layout *layout) 
            m->padded == layout->row_tiles * layout->tile_rows;
 }
 
-/* The product of a fusion that is one with what happens to its operands and results. */
-static const struct hlo_instr *product_within(const struct hlo_instr *fusion) {
-    FOR_EACH_INSTR(instr, fusion->called[0])
-    if (instr_is_product(instr)) return instr;
-    return NULL;
-}
-
-bool lower_fused_product(struct lower *lower, const struct hlo_instr *instr, bool *taken) {
-    struct arena *arena = arena_new();
-    *taken = instr->opcode == OP_FUSION && instr->shape->nleaves <= MOST_RESULTS &&
-             fusion_analyse(arena, instr->called[0])->shape == FUSION_SHAPE_PRODUCT;
-    arena_free(arena);
-    return !*taken || lower_product(lower, instr);
-}
-
-bool lower_product(struct lower *lower, const struct hlo_instr *instr) {
+/* `instr` is the product itself, or a fusion of it with what is done to operands and results. */
+static bool lower_with(struct lower *lower, const struct hlo_instr *instr,
+                       const struct hlo_instr *product) {
     struct multiplier x = {0};
     struct tarray results[MOST_RESULTS];
-    bool fused = instr->opcode == OP_FUSION, taken = false;
-    const struct hlo_instr *product = fused ? product_within(instr) : instr;
+    bool fused = instr != product, taken = false;
     if (!product_find(&x.p, product, lower->options)) return lower_map(lower, instr);
     if (!fused && !lower_matmul(lower, &x.p, &taken)) return false;
     if (taken) return true;
@@ -545,4 +531,19 @@ bool lower_product(struct lower *lower, const struct hlo_instr *instr) {
     for (int l = 0; l < instr->shape->nleaves; l++)
         job_take(&x.job, l, &results[l]);
     return job_close(&x.job);
+}
+
+bool lower_product(struct lower *lower, const struct hlo_instr *instr) {
+    return lower_with(lower, instr, instr);
+}
+
+bool lower_fused_product(struct lower *lower, const struct hlo_instr *instr, bool *taken) {
+    *taken = false;
+    if (instr->opcode != OP_FUSION || instr->shape->nleaves > MOST_RESULTS) return true;
+    struct arena *arena = arena_new();
+    const struct fusion_info *info = fusion_analyse(arena, instr->called[0]);
+    const struct hlo_instr *product = info->shape == FUSION_SHAPE_PRODUCT ? info->hero : NULL;
+    arena_free(arena);
+    *taken = product != NULL;
+    return !product || lower_with(lower, instr, product);
 }
