@@ -12,7 +12,8 @@ static bool tpu_options_of(struct tpu_compile_options *tpu, const struct target_
                            struct diag *diag) {
     const char *chip = options->chip ? options->chip : "v2";
     char why[600];
-    *tpu = (struct tpu_compile_options){.matmul_precision = options->matmul_precision};
+    *tpu = (struct tpu_compile_options){.matmul_precision = options->matmul_precision,
+                                        .seed = options->seed};
     if (tpu_chip_load(&tpu->chip, chip, why, sizeof why)) return true;
     diag_error(diag, (struct src_loc){0}, "--chip=%s: %s", chip, why);
     return false;

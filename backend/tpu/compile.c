@@ -23,6 +23,8 @@ static bool lower_instr(struct lower *lower, const struct hlo_instr *instr) {
     case OP_CHOLESKY: return lower_cholesky(lower, instr);
     case OP_TRIANGULAR_SOLVE: return lower_triangular_solve(lower, instr);
     case OP_FFT: return lower_fft(lower, instr);
+    case OP_RNG:
+    case OP_RNG_GET_AND_UPDATE_STATE: return lower_rng(lower, instr);
     case OP_SELECT_AND_SCATTER: return lower_select_and_scatter(lower, instr);
     default: break;
     }
@@ -127,7 +129,7 @@ static void plan_constants(struct lower *lower) {
     }
 }
 
-/* Descriptors whose addresses and lengths kernels fill in. */
+/* Descriptors whose addresses and lengths kernels fill in, and the seed of random numbers. */
 static uint32_t *smem_image(struct lower *lower) {
     uint32_t *words = arena_array(lower->arena, SMEM_SPILL, sizeof *words);
     static const struct {
@@ -148,6 +150,8 @@ static uint32_t *smem_image(struct lower *lower) {
                               .count = {1, 1, 1}};
         tpu_dma_encode(&dma, words + fixed[i].at);
     }
+    words[SMEM_RANDOM] = (uint32_t)lower->options->seed;
+    words[SMEM_RANDOM + 1] = (uint32_t)(lower->options->seed >> 32);
     return words;
 }
 

@@ -16,7 +16,8 @@ enum {
     SMEM_ROW = 32,    /* rows of HBM that pass through VMEM, flag 2 */
     SMEM_SCALAR = 48, /* a word from HBM to SMEM_VALUE, flag 3 */
     SMEM_VALUE = 64,
-    SMEM_LOAD = 80, /* runs whose flags kernels fill in too */
+    SMEM_RANDOM = 68, /* seed and counter of rng, low words first */
+    SMEM_LOAD = 80,   /* runs whose flags kernels fill in too */
     SMEM_STORE = 96,
     SMEM_SLAB_A = 112, /* of large products */
     SMEM_SLAB_B = 128,
@@ -125,6 +126,8 @@ bool lower_sort(struct lower *lower, const struct hlo_instr *instr);
 bool lower_cholesky(struct lower *lower, const struct hlo_instr *instr);
 bool lower_triangular_solve(struct lower *lower, const struct hlo_instr *instr);
 bool lower_fft(struct lower *lower, const struct hlo_instr *instr);
+/* rng and rng-get-and-update-state. */
+bool lower_rng(struct lower *lower, const struct hlo_instr *instr);
 bool lower_halt(struct lower *lower);
 
 #endif

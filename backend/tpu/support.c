@@ -80,7 +80,9 @@ static bool opcode_has_lowering(enum hlo_opcode opcode) {
     case OP_FFT:
     case OP_CHOLESKY:
     case OP_TRIANGULAR_SOLVE:
+    case OP_RNG:
     case OP_RNG_BIT_GENERATOR:
+    case OP_RNG_GET_AND_UPDATE_STATE:
     case OP_MAP:
     case OP_CALL:
     case OP_FUSION:

@@ -10,6 +10,7 @@
 struct tpu_compile_options {
     struct tpu_chip chip;
     int matmul_precision;  /* ENUM_PRECISION_* of products that do not say; 0: default */
+    uint64_t seed;         /* of rng and rng-get-and-update-state */
     int64_t *values_bytes; /* NULL, or where tpu_compile writes the bytes of all values in VMEM */
 };
 

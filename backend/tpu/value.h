@@ -91,5 +91,13 @@ struct tval value_moved(struct values *g, const struct hlo_instr *instr, const s
 /* value_random.c */
 struct tval value_random_bits(struct values *g, const struct hlo_instr *instr, int leaf,
                               const struct ix *index);
+/* (low, high) + n, n of 32 bits. */
+struct tval random_counter(struct kernel *k, struct tval a, treg n);
+/* The Philox 4x32-10 block of a key and a counter of 128 bits. */
+void random_philox(struct kernel *k, struct tval key, struct tval low, struct tval high, treg x[4]);
+/* Number of the block, row-major, that a place's bits come from; words alternate along `split`
+ * (-1: every place has a block). */
+struct ix random_block(struct kernel *k, const struct shape *shape, const struct ix *index,
+                       int split);
 
 #endif

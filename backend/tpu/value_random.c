@@ -6,8 +6,7 @@ static treg rotate(struct kernel *k, treg x, int n) {
     return k_binary(k, TPU_VOR, k_binary_i(k, TPU_VSHL, x, n), k_binary_i(k, TPU_VSHR, x, 32 - n));
 }
 
-/* (low, high) + n, n of 32 bits. */
-static struct tval add_count(struct kernel *k, struct tval a, treg n) {
+struct tval random_counter(struct kernel *k, struct tval a, treg n) {
     treg low = k_binary(k, TPU_VADD, a.v[0], n);
     treg carry = k_select(k, k_binary(k, TPU_VLTU, low, n), k_const(k, 1), k_const(k, 0));
     return (struct tval){{low, k_binary(k, TPU_VADD, a.v[1], carry)}};
@@ -31,7 +30,7 @@ static void threefry(struct kernel *k, struct tval key, struct tval counter, tre
     out[1] = y;
 }
 
-static void philox(struct kernel *k, struct tval key, struct tval low, struct tval high,
+void random_philox(struct kernel *k, struct tval key, struct tval low, struct tval high,
                    treg x[4]) {
     treg k0 = key.v[0], k1 = key.v[1];
     treg m0 = k_const(k, (int32_t)0xd2511f53), m1 = k_const(k, (int32_t)0xcd9e8d57);
@@ -52,10 +51,8 @@ static bool is_wide(const struct shape *shape) {
     return element_type_size(shape->type) == 8;
 }
 
-/* Number of the block, row-major, that a place's bits come from; words alternate along `split`
- * (-1: every place has a block). */
-static struct ix block_of(struct kernel *k, const struct shape *shape, const struct ix *index,
-                          int split) {
+struct ix random_block(struct kernel *k, const struct shape *shape, const struct ix *index,
+                       int split) {
     struct ix block = ix_const(0);
     for (int d = 0; d < shape->rank; d++) {
         bool here = d == split;
@@ -92,8 +89,8 @@ static struct tval threefry_bits(struct kernel *k, const struct shape *shape,
     bool whole = is_wide(shape) || shape->rank == 0;
     int split = whole ? -1 : shape_threefry_dim(shape);
     treg words[2];
-    struct ix block = block_of(k, shape, index, split);
-    threefry(k, state[0], add_count(k, state[1], ix_reg(k, block)), words);
+    struct ix block = random_block(k, shape, index, split);
+    threefry(k, state[0], random_counter(k, state[1], ix_reg(k, block)), words);
     if (is_wide(shape)) return (struct tval){{words[0], words[1]}};
     if (whole) return (struct tval){{words[0], 0}};
     treg which = ix_reg(k, ix_mod(k, index[split], 2));
@@ -103,13 +100,13 @@ static struct tval threefry_bits(struct kernel *k, const struct shape *shape,
 static struct tval philox_bits(struct kernel *k, const struct shape *shape, const struct ix *index,
                                const struct tval *state, struct tval high) {
     int per_block = is_wide(shape) ? 2 : 4;
-    struct ix place = block_of(k, shape, index, -1);
+    struct ix place = random_block(k, shape, index, -1);
     treg block = ix_reg(k, ix_div(k, place, per_block));
     treg which = ix_reg(k, ix_mod(k, place, per_block)), words[4];
-    struct tval low = add_count(k, state[1], block);
+    struct tval low = random_counter(k, state[1], block);
     treg carry = k_binary(k, TPU_VLTU, low.v[1], state[1].v[1]);
     treg one = k_select(k, carry, k_const(k, 1), k_const(k, 0));
-    philox(k, state[0], low, add_count(k, high, one), words);
+    random_philox(k, state[0], low, random_counter(k, high, one), words);
     if (per_block == 4) return (struct tval){{select_word(k, which, words, 4), 0}};
     treg odd[2] = {words[1], words[3]}, even[2] = {words[0], words[2]};
     return (struct tval){{select_word(k, which, even, 2), select_word(k, which, odd, 2)}};
@@ -118,14 +115,15 @@ static struct tval philox_bits(struct kernel *k, const struct shape *shape, cons
 /* The state after it: the counter grows by the number of blocks. */
 static struct tval next_state(struct kernel *k, const struct ix *index, const struct tval *state,
                               int words, int64_t blocks) {
-    struct tval counter = add_count(k, state[1], k_const(k, (int32_t)blocks));
+    struct tval counter = random_counter(k, state[1], k_const(k, (int32_t)blocks));
     treg carry = k_binary(k, TPU_VLTU, counter.v[1], state[1].v[1]);
     treg one = k_select(k, carry, k_const(k, 1), k_const(k, 0));
     treg place = ix_reg(k, index[0]);
     treg is_counter = k_binary_i(k, TPU_VEQ, place, 1);
     struct tval result = element_select(k, is_counter, counter, state[0]);
     if (words < 3) return result;
-    return element_select(k, k_binary_i(k, TPU_VEQ, place, 2), add_count(k, state[2], one), result);
+    return element_select(k, k_binary_i(k, TPU_VEQ, place, 2), random_counter(k, state[2], one),
+                          result);
 }
 
 struct tval value_random_bits(struct values *g, const struct hlo_instr *instr, int leaf,
