@@ -126,6 +126,7 @@ struct literal *eval_copy_done(struct eval *e, const struct hlo_instr *instr,
 struct literal *eval_custom_call(struct eval *e, const struct hlo_instr *instr,
                                  struct literal **ops) {
     const char *target = instr_text(instr, ATTR_CUSTOM_CALL_TARGET);
+    const char *routine = custom_call_lapack_routine(instr);
     struct literal *result;
     bool known = false;
 
@@ -141,8 +142,8 @@ struct literal *eval_custom_call(struct eval *e, const struct hlo_instr *instr,
                                     target);
         return eval_tuple(e, instr, ops);
     }
-    if (strncmp(target, "lapack_", 7) == 0) {
-        result = eval_lapack(e, instr, target, ops, &known);
+    if (routine) {
+        result = eval_lapack(e, instr, routine, ops, &known);
         if (known) return result;
     }
     if (strcmp(target, "AllocateBuffer") == 0) return eval_new(e, instr, instr->shape);

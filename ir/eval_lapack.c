@@ -29,7 +29,7 @@ static bool results_fit(const struct hlo_instr *instr, const struct literal *a, 
 static struct literal *potrf(struct eval *e, const struct hlo_instr *instr, struct literal **ops,
                              double complex *a, int64_t matrices) {
     int64_t n = last_dim(ops[0]->shape, 1), one[] = {1};
-    bool lower = custom_call_letter(instr, "uplo", 'L') == 'L';
+    bool lower = custom_call_reads_lower(instr);
     struct literal *result;
 
     if (n != last_dim(ops[0]->shape, 2) || !results_fit(instr, ops[0], 2, matrices, one))
@@ -369,14 +369,15 @@ static void jacobi(double complex *a, double complex *v, int64_t n) {
 }
 
 /* Eigenvalues ascending; the vectors' signs are not LAPACK's. */
-static struct literal *syevd(struct eval *e, const struct hlo_instr *instr, struct literal **ops,
-                             double complex *a, int64_t matrices) {
+/* (vectors, values), and where there are three results a zero for each matrix. */
+static struct literal *eigen(struct eval *e, const struct hlo_instr *instr, struct literal **ops,
+                             double complex *a, int64_t matrices, int results) {
     int64_t n = last_dim(ops[0]->shape, 1), per[] = {n, 1};
-    bool lower = custom_call_letter(instr, "uplo", 'L') == 'L';
+    bool lower = custom_call_reads_lower(instr);
     struct literal *result = NULL;
     double complex *v;
 
-    if (n != last_dim(ops[0]->shape, 2) || !results_fit(instr, ops[0], 3, matrices, per))
+    if (n != last_dim(ops[0]->shape, 2) || !results_fit(instr, ops[0], results, matrices, per))
         return eval_error(e, instr, "operand and results do not fit together");
     v = eval_scratch(e, instr, n * n, sizeof *v);
     if (v) result = eval_new(e, instr, instr->shape);
@@ -407,6 +408,16 @@ static struct literal *syevd(struct eval *e, const struct hlo_instr *instr, stru
     }
     free(v);
     return result;
+}
+
+static struct literal *syevd(struct eval *e, const struct hlo_instr *instr, struct literal **ops,
+                             double complex *a, int64_t matrices) {
+    return eigen(e, instr, ops, a, matrices, 3);
+}
+
+static struct literal *eigh(struct eval *e, const struct hlo_instr *instr, struct literal **ops,
+                            double complex *a, int64_t matrices) {
+    return eigen(e, instr, ops, a, matrices, 2);
 }
 
 /* Extends orthonormal columns 0 .. j - 1 of u (rows x rows) by one more: the unit vector least
@@ -699,7 +710,7 @@ static struct literal *gtsv(struct eval *e, const struct hlo_instr *instr, struc
     return result;
 }
 
-struct literal *eval_lapack(struct eval *e, const struct hlo_instr *instr, const char *target,
+struct literal *eval_lapack(struct eval *e, const struct hlo_instr *instr, const char *name,
                             struct literal **ops, bool *known) {
     typedef struct literal *routine(struct eval *, const struct hlo_instr *, struct literal **,
                                     double complex *, int64_t);
@@ -709,8 +720,7 @@ struct literal *eval_lapack(struct eval *e, const struct hlo_instr *instr, const
     } routines[] = {{"potrf_ffi", potrf}, {"getrf_ffi", getrf}, {"geqrf_ffi", geqrf},
                     {"geqp3_ffi", geqp3}, {"gehrd_ffi", gehrd}, {"orgqr_ffi", orgqr},
                     {"ungqr_ffi", orgqr}, {"syevd_ffi", syevd}, {"heevd_ffi", syevd},
-                    {"gesdd_ffi", gesdd}, {"gesvd_ffi", gesdd}};
-    const char *name = strlen(target) > 8 ? target + 8 : "";
+                    {"eigh", eigh},       {"gesdd_ffi", gesdd}, {"gesvd_ffi", gesdd}};
     struct literal *result = NULL;
     int64_t rows, columns;
     double complex *a;

@@ -20,7 +20,7 @@ bool eval_cholesky_one(double complex *a, int64_t n, bool lower);
 struct literal *eval_solve(struct eval *e, const struct hlo_instr *instr, struct literal **ops,
                            struct solve_options options);
 /* Custom calls "lapack_*_ffi"; NULL without an error where the routine is not known. */
-struct literal *eval_lapack(struct eval *e, const struct hlo_instr *instr, const char *target,
+struct literal *eval_lapack(struct eval *e, const struct hlo_instr *instr, const char *routine,
                             struct literal **ops, bool *known);
 
 #endif

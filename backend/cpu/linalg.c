@@ -243,6 +243,12 @@ static bool syevd(const struct hlo_instr *instr, struct cpu_library_call *call) 
     return call->config[LINALG_ROWS] == n && results_fit(instr, call, "ri", (int64_t[]){n, 1});
 }
 
+/* Without what tells whether it converged. */
+static bool eigh(const struct hlo_instr *instr, struct cpu_library_call *call) {
+    int64_t n = call->config[LINALG_COLUMNS];
+    return call->config[LINALG_ROWS] == n && results_fit(instr, call, "r", (int64_t[]){n});
+}
+
 static bool gesdd(const struct hlo_instr *instr, struct cpu_library_call *call) {
     const struct shape *shape = instr->shape;
     int64_t rows = call->config[LINALG_ROWS], columns = call->config[LINALG_COLUMNS];
@@ -270,19 +276,20 @@ bool cpu_lapack_call(const struct hlo_instr *instr, struct cpu_library_call *cal
         {"ungqr_ffi", "hlocc_rt_orgqr", orgqr, hlocc_rt_orgqr_scratch},
         {"syevd_ffi", "hlocc_rt_syevd", syevd, hlocc_rt_syevd_scratch},
         {"heevd_ffi", "hlocc_rt_syevd", syevd, hlocc_rt_syevd_scratch},
+        {"eigh", "hlocc_rt_syevd", eigh, hlocc_rt_syevd_scratch},
         {"gesvd_ffi", "hlocc_rt_gesdd", gesdd, hlocc_rt_gesdd_scratch},
         {"gesdd_ffi", "hlocc_rt_gesdd", gesdd, hlocc_rt_gesdd_scratch},
     };
-    const char *target = instr_text(instr, ATTR_CUSTOM_CALL_TARGET);
-    if (!target || strncmp(target, "lapack_", 7) || strlen(target) < 9) return false;
-    if (strcmp(target + 8, "trsm_ffi") == 0) return trsm(instr, call);
-    if (strcmp(target + 8, "gtsv_ffi") == 0) return gtsv(instr, call);
-    if (strcmp(target + 8, "ormqr_ffi") == 0 || strcmp(target + 8, "unmqr_ffi") == 0)
+    const char *routine = custom_call_lapack_routine(instr);
+    if (!routine) return false;
+    if (strcmp(routine, "trsm_ffi") == 0) return trsm(instr, call);
+    if (strcmp(routine, "gtsv_ffi") == 0) return gtsv(instr, call);
+    if (strcmp(routine, "ormqr_ffi") == 0 || strcmp(routine, "unmqr_ffi") == 0)
         return ormqr(instr, call);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        if (strcmp(target + 8, rows[i].routine) || instr->noperands < 1) continue;
-        bool lower = custom_call_letter(instr, "uplo", 'L') == 'L';
-        int64_t flags = (lower ? LINALG_LOWER : 0) | (rows[i].fits == potrf ? LINALG_INFO : 0);
+        if (strcmp(routine, rows[i].routine) || instr->noperands < 1) continue;
+        int64_t flags = (custom_call_reads_lower(instr) ? LINALG_LOWER : 0) |
+                        (rows[i].fits != eigh ? LINALG_INFO : 0);
         if (!matrices(instr->operands[0]->shape, flags, call)) return false;
         if (!rows[i].fits(instr, call)) return false;
         call->name = rows[i].name;

@@ -91,7 +91,7 @@ enum hlocc_rt_linalg_config {
     LINALG_UNIT = 4,  /* the diagonal counts as ones */
     LINALG_TRANSPOSE = 8,
     LINALG_CONJUGATE = 16,
-    LINALG_INFO = 32, /* cholesky: a second result s32 says 1 where the matrix is not positive */
+    LINALG_INFO = 32, /* cholesky, syevd: a result s32 says whether it went well */
 };
 
 /* The factor of a Hermitian matrix; the other triangle is zero. A matrix that is not positive
@@ -118,8 +118,8 @@ hlocc_rt_routine hlocc_rt_orgqr;
 /* Q c, c Q (without LINALG_LEFT), or those of Q^H (LINALG_CONJUGATE): arrays: result, vectors, tau,
  * c; rows and columns are those of c, LINALG_EXTRA says how many vectors. */
 hlocc_rt_routine hlocc_rt_ormqr;
-/* Hermitian eigenproblem: arrays: vectors as columns, values ascending (real), info s32, operand.
- */
+/* Hermitian eigenproblem: arrays: vectors as columns, values ascending (real), info s32
+ * where wanted, operand. */
 hlocc_rt_routine hlocc_rt_syevd;
 /* Singular values: arrays: a copy of the operand, values descending (real), u, v^H, info s32,
  * operand. */

@@ -134,14 +134,16 @@ static void FN(run_syevd)(const struct matrix *m, void *const *arrays, NUM *a, i
     NUM *q = a + count, *tau = q + count, *p = tau + n;
     double *d = (double *)(p + n), *e = d + n;
     int64_t *order = (int64_t *)(e + n);
-    FN(load)(m, a, arrays[3], unit * count, count);
+    int64_t info = m->flags & LINALG_INFO ? 1 : 0;
+    FN(load)(m, a, arrays[2 + info], unit * count, count);
     if (!(m->flags & LINALG_LOWER))
         for (int64_t i = 0; i < n; i++)
             for (int64_t j = 0; j < i; j++)
                 a[i * n + j] = CONJ(a[j * n + i]);
     FN(tridiagonalise)(a, n, d, e, tau, p);
     FN(tridiagonal_q)(a, n, tau, q);
-    ((int32_t *)arrays[2])[unit] = (int32_t)FN(ql)(d, e, q, n);
+    int64_t failed = FN(ql)(d, e, q, n);
+    if (info) ((int32_t *)arrays[2])[unit] = (int32_t)failed;
     sort_values(d, order, n, false);
     for (int64_t j = 0; j < n; j++) {
         number_set(m->real_type, arrays[1], unit * n + j, d[order[j]]);

@@ -333,7 +333,7 @@ static void test_eigen(void **state) {
                 int32_t info = -1;
                 fill(&a, types[t], n * n, (unsigned)n);
                 make_hermitian(&a, n, 0);
-                int64_t config[LINALG_NUMBERS] = {types[t], n, n, lower};
+                int64_t config[LINALG_NUMBERS] = {types[t], n, n, lower | LINALG_INFO};
                 RUN(syevd, config, v.memory, d.memory, &info, a.memory);
                 assert_int_equal(info, 0);
                 for (int64_t j = 0; j < n; j++) {
@@ -410,7 +410,7 @@ static void test_nan(void **state) {
     (void)state;
     for (int i = 0; i < 16; i++)
         a[i] = (double)NAN;
-    int64_t config[LINALG_NUMBERS] = {RT_F64, 4, 4, 0, 4, 4};
+    int64_t config[LINALG_NUMBERS] = {RT_F64, 4, 4, LINALG_INFO, 4, 4};
     RUN(syevd, config, v, d, &info, a);
     assert_true(isnan(d[0]));
     RUN(gesdd, config, copy, d, u, vt, &info, a);
