@@ -10,6 +10,8 @@ struct cpu_builder {
     LLVMContextRef context;
     LLVMModuleRef module;
     LLVMBuilderRef builder;
+    /* The machine estimates 1 / sqrt(x) of floats to 11 bits or more, and has multiply-adds. */
+    bool root_estimates;
 };
 
 /* Read-only data, private to the module. */

@@ -150,6 +150,7 @@ bool cpu_compile(struct hlo_module *hlo, const struct cpu_options *options, enum
     LLVMContextSetDiagnosticHandler(g.b.context, codegen_ignore_remark, NULL);
     g.b.module = LLVMModuleCreateWithNameInContext(hlo->name, g.b.context);
     g.b.builder = LLVMCreateBuilderInContext(g.b.context);
+    g.b.root_estimates = target.arch == CPU_X86_64 && g.target.fma;
     char *triple = LLVMGetTargetMachineTriple(machine);
     LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
     LLVMSetTarget(g.b.module, triple);

@@ -67,6 +67,11 @@ void cpu_mark_function(struct cpu_builder *b, LLVMValueRef function) {
     LLVMAttributeRef attribute =
         LLVMCreateStringAttribute(b->context, name, sizeof name - 1, mode, sizeof mode - 1);
     LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
+    if (!b->root_estimates) return;
+    /* As they are, without steps of LLVM's: math_rsqrt has better ones. */
+    static const char key[] = "reciprocal-estimates", how[] = "sqrtf:0,vec-sqrtf:0";
+    attribute = LLVMCreateStringAttribute(b->context, key, sizeof key - 1, how, sizeof how - 1);
+    LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, attribute);
 }
 
 LLVMValueRef cpu_load(struct cpu_builder *b, enum element_type type, LLVMValueRef pointer,

@@ -246,21 +246,40 @@ LLVMValueRef math_log1p(struct cpu_builder *b, LLVMValueRef x) {
 
 /* ---- roots and the error function ---- */
 
+/* 1 / sqrt(x). Where the machine has estimates (cpu_mark_function asks for them as they are), one
+ * of Halley's steps, with the rounding of a multiply-add where it counts. */
 LLVMValueRef math_rsqrt(struct cpu_builder *b, LLVMValueRef x) {
-    return f_div(b, fk(x, 1), f_sqrt(b, x));
+    LLVMValueRef y = f_div(b, fk(x, 1), f_sqrt(b, x));
+    if (is_double(x) || !b->root_estimates || !LLVMIsAInstruction(y)) return y;
+    LLVMSetFastMathFlags(y, LLVMFastMathAllowReciprocal);
+    LLVMValueRef error = f_fma(b, f_neg(b, f_mul(b, x, y)), y, fk(x, 1));
+    LLVMValueRef change = f_mul(b, y, error);
+    LLVMValueRef exact = f_fma(b, change, f_fma(b, error, fk(x, 0.375), fk(x, 0.5)), y);
+    /* Of 0 and infinity the estimate is right, and the step is 0 * inf. */
+    return select_of(b, f_is_nan(b, exact), y, exact);
+}
+
+/* 1 - 2^x of float for x in -100 .. 0 or NaN. */
+static LLVMValueRef one_minus_exp2(struct cpu_builder *b, LLVMValueRef x) {
+    static const double magic = 0x1.8p23 + 127; /* as in exp_reduce */
+    LLVMValueRef shifted = f_addk(b, x, magic), r = f_sub(b, x, f_addk(b, shifted, -magic));
+    LLVMValueRef p = POLY(b, r, 1.00000007, 0.693146967, 0.240221197, 0.0555071328, 0.00967554133,
+                          0.00132764714);
+    LLVMValueRef scale = float_of(b, to_exponent(b, bits_of(b, shifted)));
+    return f_fma(b, f_neg(b, p), scale, fk(x, 1));
 }
 
 LLVMValueRef math_erf(struct cpu_builder *b, LLVMValueRef x) {
     if (is_double(x)) return emit_libm(b, "erf", 1, &x);
     LLVMValueRef a = f_abs(b, x), z = f_mul(b, x, x);
-    /* Below 1 a series in x^2; above, 1 - e^-p(x), where the error of e^ hardly shows. */
-    LLVMValueRef p = POLY(b, z, 0x1.06eba8214db68p-3, -0.376126379, 0.112837844, -0.0268655177,
-                          0.0052212514, -0.000848704251, 0.000112861992, -9.72212547e-06);
+    /* Below 1 a series in x^2; above, 1 - 2^-p(x), where the error of 2^ hardly shows. */
+    LLVMValueRef p = POLY(b, z, 0x1.06eba8214db68p-3, -0.376126258, 0.112835851, -0.0268538119,
+                          0.00518832759, -0.00080101928, 7.85385863e-05);
     LLVMValueRef near = f_fma(b, a, p, a);
     LLVMValueRef c = select_of(b, f_cmpk(b, LLVMRealOGT, a, 4), fk(x, 4), a);
-    p = POLY(b, c, -0.000189209706, 1.12958372, 0.633209884, 0.108428881, -0.0252145045,
-             0.00420678733, -0.000441767479, 2.17218676e-05);
-    LLVMValueRef far = f_sub(b, fk(x, 1), exp_of_negative(b, f_neg(b, p)));
+    p = POLY(b, c, -0.000510304751, -1.62597509, -0.920764989, -0.148651528, 0.0314584374,
+             -0.00424096003, 0.00026772702);
+    LLVMValueRef far = one_minus_exp2(b, p);
     LLVMValueRef y = select_of(b, f_cmpk(b, LLVMRealOLT, a, 1), near, far);
     return f_copysign(b, y, x);
 }

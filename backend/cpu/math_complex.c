@@ -73,26 +73,43 @@ static struct complex_value times_minus_i(struct cpu_builder *b, struct complex_
     return make(z.im, f_neg(b, z.re), z.narrow);
 }
 
-/* Scaled by the divisor's larger part. Something by zero is infinite, by infinity zero. */
-static struct complex_value divide(struct cpu_builder *b, struct complex_value x,
-                                   struct complex_value y) {
-    LLVMValueRef ar = f_abs(b, y.re), ai = f_abs(b, y.im);
-    LLVMValueRef scale = select_of(b, f_cmp(b, LLVMRealOGT, ai, ar), ai, ar);
+/* Of values from floats, as doubles: their squares stay in range. */
+static struct complex_value plain_quotient(struct cpu_builder *b, struct complex_value x,
+                                           struct complex_value y) {
+    LLVMValueRef size = f_fma(b, y.re, y.re, f_mul(b, y.im, y.im));
+    LLVMValueRef inverse = f_div(b, fk(size, 1), size);
+    LLVMValueRef re = f_add(b, f_mul(b, x.re, y.re), f_mul(b, x.im, y.im));
+    LLVMValueRef im = f_sub(b, f_mul(b, x.im, y.re), f_mul(b, x.re, y.im));
+    return make(f_mul(b, re, inverse), f_mul(b, im, inverse), x.narrow);
+}
+
+/* Scaled by the divisor's larger part. */
+static struct complex_value scaled_quotient(struct cpu_builder *b, struct complex_value x,
+                                            struct complex_value y, LLVMValueRef scale) {
     LLVMValueRef r = f_div(b, y.re, scale), i = f_div(b, y.im, scale);
     LLVMValueRef size = f_add(b, f_mul(b, r, r), f_mul(b, i, i));
     LLVMValueRef re = f_add(b, f_mul(b, x.re, r), f_mul(b, x.im, i));
     LLVMValueRef im = f_sub(b, f_mul(b, x.im, r), f_mul(b, x.re, i));
-    struct complex_value q =
-        make(f_div(b, f_div(b, re, size), scale), f_div(b, f_div(b, im, size), scale), x.narrow);
+    return make(f_div(b, f_div(b, re, size), scale), f_div(b, f_div(b, im, size), scale), x.narrow);
+}
+
+/* Something by zero is infinite, by infinity zero. `plain`: the parts come from floats. */
+static struct complex_value divide(struct cpu_builder *b, struct complex_value x,
+                                   struct complex_value y, bool plain) {
+    LLVMValueRef ar = f_abs(b, y.re), ai = f_abs(b, y.im);
+    LLVMValueRef scale = select_of(b, f_cmp(b, LLVMRealOGT, ai, ar), ai, ar);
+    struct complex_value q = plain ? plain_quotient(b, x, y) : scaled_quotient(b, x, y, scale);
     LLVMValueRef infinity = f_copysign(b, fk(y.re, INFINITY), y.re);
     struct complex_value by_zero =
         make(f_mul(b, infinity, x.re), f_mul(b, infinity, x.im), x.narrow);
     q = choose(b, f_cmpk(b, LLVMRealOEQ, scale, 0), by_zero, q);
     LLVMValueRef one = fk(scale, 1), zero = fk(scale, 0);
-    r = f_copysign(b, select_of(b, f_cmpk(b, LLVMRealOEQ, ar, INFINITY), one, zero), y.re);
-    i = f_copysign(b, select_of(b, f_cmpk(b, LLVMRealOEQ, ai, INFINITY), one, zero), y.im);
-    re = f_add(b, f_mul(b, x.re, r), f_mul(b, x.im, i));
-    im = f_sub(b, f_mul(b, x.im, r), f_mul(b, x.re, i));
+    LLVMValueRef r =
+        f_copysign(b, select_of(b, f_cmpk(b, LLVMRealOEQ, ar, INFINITY), one, zero), y.re);
+    LLVMValueRef i =
+        f_copysign(b, select_of(b, f_cmpk(b, LLVMRealOEQ, ai, INFINITY), one, zero), y.im);
+    LLVMValueRef re = f_add(b, f_mul(b, x.re, r), f_mul(b, x.im, i));
+    LLVMValueRef im = f_sub(b, f_mul(b, x.im, r), f_mul(b, x.re, i));
     struct complex_value by_infinity = make(f_mulk(b, re, 0), f_mulk(b, im, 0), x.narrow);
     LLVMValueRef infinite =
         i_or(b, f_cmpk(b, LLVMRealOEQ, ar, INFINITY), f_cmpk(b, LLVMRealOEQ, ai, INFINITY));
@@ -100,7 +117,7 @@ static struct complex_value divide(struct cpu_builder *b, struct complex_value x
 }
 
 static struct complex_value reciprocal(struct cpu_builder *b, struct complex_value z) {
-    return divide(b, make(fk(z.re, 1), fk(z.re, 0), z.narrow), z);
+    return divide(b, make(fk(z.re, 1), fk(z.re, 0), z.narrow), z, false);
 }
 
 /* ---- exponential, logarithm, root ---- */
@@ -238,7 +255,7 @@ static struct complex_value inverse_cosine(struct cpu_builder *b, struct complex
 static struct complex_value angle(struct cpu_builder *b, struct complex_value y,
                                   struct complex_value x) {
     struct complex_value size = square_root(b, add(b, multiply(b, x, x), multiply(b, y, y)));
-    struct complex_value unit = divide(b, add(b, x, times_i(b, y)), size);
+    struct complex_value unit = divide(b, add(b, x, times_i(b, y)), size, false);
     return times_minus_i(b, logarithm(b, unit));
 }
 
@@ -253,7 +270,7 @@ static struct complex_value direction(struct cpu_builder *b, struct complex_valu
 static struct complex_value in_double(struct cpu_builder *b, enum hlo_opcode opcode,
                                       struct complex_value z, struct complex_value w) {
     switch (opcode) {
-    case OP_DIVIDE: return divide(b, z, w);
+    case OP_DIVIDE: return divide(b, z, w, z.narrow);
     case OP_POWER: return power(b, z, w);
     case OP_ATAN2: return angle(b, z, w);
     case OP_EXPONENTIAL: return exponential(b, z);

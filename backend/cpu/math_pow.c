@@ -27,7 +27,37 @@ static LLVMValueRef power_float(struct cpu_builder *b, LLVMValueRef x, LLVMValue
     return to_float(b, select_of(b, always_one, fk(dx, 1), p));
 }
 
+/* x^(halves / 2), halves > 0, by products. Where halves is odd, NaN below 0 but for -inf. */
+static LLVMValueRef power_of_halves(struct cpu_builder *b, LLVMValueRef x, int halves) {
+    LLVMValueRef y = NULL, factor = x;
+    for (int n = halves / 2; n > 0; n /= 2) {
+        if (n % 2) y = y ? f_mul(b, y, factor) : factor;
+        if (n > 1) factor = f_mul(b, factor, factor);
+    }
+    if (halves % 2 == 0) return y;
+    /* The root of -0 is -0, its power 0. */
+    LLVMValueRef root = f_addk(b, f_sqrt(b, x), 0), infinity = fk(x, INFINITY);
+    if (y) root = f_mul(b, root, y);
+    return select_of(b, f_cmpk(b, LLVMRealOEQ, x, -INFINITY), infinity, root);
+}
+
+/* x^y for a constant y that is half of a small integer; NULL: y is not. */
+static LLVMValueRef power_of_constant(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef y) {
+    enum { MOST_HALVES = 16, FEW_HALVES = 7 };
+    LLVMBool lost;
+    if (!LLVMIsAConstantFP(y)) return NULL;
+    double halves = 2 * LLVMConstRealGetDouble(y, &lost);
+    if (halves != rint(halves) || halves == 0) return NULL;
+    /* Few products round seldom, and what goes out of range on the way is so at the end. */
+    if (halves > 0 && halves <= FEW_HALVES) return power_of_halves(b, x, (int)halves);
+    if (is_double(x) || fabs(halves) > MOST_HALVES) return NULL;
+    LLVMValueRef p = power_of_halves(b, to_double(b, x), (int)fabs(halves));
+    return to_float(b, halves < 0 ? f_div(b, fk(p, 1), p) : p);
+}
+
 LLVMValueRef math_pow(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef y) {
+    LLVMValueRef p = power_of_constant(b, x, y);
+    if (p) return p;
     if (is_double(x)) return emit_libm(b, "pow", 2, (LLVMValueRef[]){x, y});
     return power_float(b, x, y);
 }
@@ -67,9 +97,17 @@ LLVMValueRef math_hypot(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef y) {
         LLVMValueRef q = f_div(b, small, big);
         size = f_mul(b, big, f_sqrt(b, f_fma(b, q, q, fk(q, 1))));
         size = select_of(b, f_cmpk(b, LLVMRealOEQ, big, 0), f_add(b, big, small), size);
-    } else { /* squares of floats neither overflow nor underflow as doubles */
-        LLVMValueRef dx = to_double(b, x), dy = to_double(b, y);
-        size = to_float(b, f_sqrt(b, f_fma(b, dx, dx, f_mul(b, dy, dy))));
+    } else { /* scaled where squares could leave the range */
+        LLVMValueRef big = emit_intrinsic(b, "llvm.maxnum", 2, (LLVMValueRef[]){ax, ay});
+        LLVMValueRef high = f_cmpk(b, LLVMRealOGT, big, 0x1p60);
+        LLVMValueRef low = f_cmpk(b, LLVMRealOLT, big, 0x1p-40);
+        LLVMValueRef down = select_of(b, high, fk(x, 0x1p-80), fk(x, 1));
+        LLVMValueRef scale = select_of(b, low, fk(x, 0x1p80), down);
+        LLVMValueRef up = select_of(b, high, fk(x, 0x1p80), fk(x, 1));
+        up = select_of(b, low, fk(x, 0x1p-80), up);
+        ax = f_mul(b, ax, scale);
+        ay = f_mul(b, ay, scale);
+        size = f_mul(b, f_sqrt(b, f_fma(b, ax, ax, f_mul(b, ay, ay))), up);
     }
     return select_of(b, infinite, fk(x, INFINITY), size);
 }

@@ -114,6 +114,9 @@ static void kernel_compile(struct kernel *kernel, const struct hlo_instr *instr,
     struct cpu_builder b = {.context = context,
                             .module = LLVMModuleCreateWithNameInContext("test", context),
                             .builder = LLVMCreateBuilderInContext(context)};
+#if defined(__x86_64__)
+    b.root_estimates = __builtin_cpu_supports("fma");
+#endif
     LLVMTypeRef pointer = LLVMPointerTypeInContext(context, 0);
     LLVMTypeRef types[5] = {pointer, pointer, pointer, pointer, LLVMInt64TypeInContext(context)};
     LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(context), types, 5, false);
