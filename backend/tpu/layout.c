@@ -1,5 +1,6 @@
 #include "backend/tpu/layout.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define MOST_BYTES (INT64_C(1) << 62)
@@ -126,6 +127,118 @@ bool tpu_layout_same(const struct tpu_layout *a, const struct tpu_layout *b) {
         return false;
     for (int i = 0; i < a->rank; i++)
         if (a->dims[i] != b->dims[i] || a->order[i] != b->order[i]) return false;
+    return true;
+}
+
+/* ---- equal places ---- */
+
+/* `size` steps of an element's number, `number` each, and what each adds to its address, counted in
+ * the elements that memory holds. A size that tiles do not divide is one digit of its own kind: its
+ * address is negative, and says how it is divided. */
+struct digit {
+    int64_t size, number, address;
+};
+
+struct digits {
+    struct digit v[4 * SHAPE_MAX_RANK];
+    int count;
+};
+
+static void add_digit(struct digits *digits, int64_t size, int64_t number, int64_t address) {
+    if (size > 1) digits->v[digits->count++] = (struct digit){size, number, address};
+}
+
+/* A dimension in steps of `unit` places that lie `inner` apart; `outer` from unit to unit. */
+static void add_divided(struct digits *digits, int64_t size, int64_t unit, int64_t number,
+                        int64_t inner, int64_t outer) {
+    if (size <= unit || outer == unit * inner) {
+        add_digit(digits, size, number, inner);
+    } else if (size % unit) {
+        add_digit(digits, size, number, -outer);
+    } else {
+        add_digit(digits, unit, number, inner);
+        add_digit(digits, size / unit, number * unit, outer);
+    }
+}
+
+/* Rows: neighbours share a lane, groups of those a tile. */
+static void add_rows(struct digits *digits, const struct tpu_layout *layout, int64_t size,
+                     int64_t number) {
+    int64_t p = layout->packing, tile = (int64_t)layout->tile_rows * TPU_LANES;
+    if (p == 1) {
+        add_divided(digits, size, layout->tile_rows, number, TPU_LANES, layout->lane_tiles * tile);
+    } else if (size % p == 0 || size < p) {
+        add_digit(digits, size < p ? size : p, number, 1);
+        add_divided(digits, size / p, layout->tile_rows / p, number * p, TPU_LANES * p,
+                    layout->lane_tiles * tile);
+    } else {
+        add_digit(digits, size, number, -layout->lane_tiles * tile);
+    }
+}
+
+static int by_number(const void *x, const void *y) {
+    const struct digit *a = x, *b = y;
+    return (a->number > b->number) - (a->number < b->number);
+}
+
+/* Digits that go on where the one before ends become one with it. */
+static void join_digits(struct digits *digits) {
+    int count = 0;
+    qsort(digits->v, (size_t)digits->count, sizeof *digits->v, by_number);
+    for (int i = 0; i < digits->count; i++) {
+        struct digit *last = count ? &digits->v[count - 1] : NULL, next = digits->v[i];
+        if (last && last->address > 0 && next.address == last->address * last->size &&
+            next.number == last->number * last->size)
+            last->size *= next.size;
+        else
+            digits->v[count++] = next;
+    }
+    digits->count = count;
+}
+
+static void find_digits(const struct tpu_layout *layout, const int64_t *strides,
+                        struct digits *digits) {
+    int64_t own[SHAPE_MAX_RANK], p = layout->packing, step = 1;
+    digits->count = 0;
+    for (int d = layout->rank - 1; d >= 0; d--) {
+        own[d] = step;
+        step *= layout->dims[d];
+    }
+    if (!strides) strides = own;
+    if (layout->rank == 1 && p == 1) {
+        add_digit(digits, layout->dims[0], strides[0], 1);
+    } else if (layout->rank == 1) {
+        int64_t size = layout->dims[0], number = strides[0];
+        add_digit(digits, size < TPU_LANES ? size : TPU_LANES, number, p);
+        add_rows(digits, layout, layout->rows, number * TPU_LANES);
+    } else if (layout->rank > 1) {
+        int lane = layout->order[0], row = layout->order[1];
+        add_divided(digits, layout->dims[lane], TPU_LANES, strides[lane], p,
+                    (int64_t)layout->tile_rows * TPU_LANES);
+        add_rows(digits, layout, layout->dims[row], strides[row]);
+        step = layout->row_tiles * layout->lane_tiles * layout->tile_rows * TPU_LANES;
+        for (int i = 2; i < layout->rank; i++) {
+            int d = layout->order[i];
+            add_digit(digits, layout->dims[d], strides[d], step);
+            step *= layout->dims[d];
+        }
+    }
+    join_digits(digits);
+}
+
+bool tpu_layout_same_places(const struct tpu_layout *a, const int64_t *a_strides,
+                            const struct tpu_layout *b, const int64_t *b_strides) {
+    struct digits x, y;
+    if (a->packing != b->packing || a->planes != b->planes || a->memory_rows < b->memory_rows ||
+        (a->planes > 1 && a->memory_rows != b->memory_rows))
+        return false;
+    find_digits(a, a_strides, &x);
+    find_digits(b, b_strides, &y);
+    if (x.count != y.count) return false;
+    for (int i = 0; i < x.count; i++)
+        if (x.v[i].size != y.v[i].size || x.v[i].number != y.v[i].number ||
+            x.v[i].address != y.v[i].address)
+            return false;
     return true;
 }
 

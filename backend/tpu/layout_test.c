@@ -124,12 +124,77 @@ static void test_places(void **state) {
     assert_int_equal(image[4 * 256 + 1], 9 * 128);
 }
 
+/* All orders of all shapes that have the same number of elements: equal places are those where the
+ * same elements make the same image. */
+static const int64_t factors[][4] = {
+    {16, 1, 128, 1}, {2, 8, 128, 1},  {16, 128, 1, 1}, {2048, 1, 1, 1}, {8, 2, 128, 1},
+    {2, 8, 16, 8},   {1, 1, 1, 2048}, {1, 16, 1, 128}, {4, 4, 64, 2},   {2, 1, 1024, 1},
+    {1, 8, 256, 1},  {8, 256, 1, 1},  {1, 4, 512, 1},  {4, 1, 512, 1},
+};
+
+static void make_image(const struct tpu_layout *layout, const struct shape *shape,
+                       uint16_t *image) {
+    uint16_t *dense = calloc((size_t)shape->bytes, 1);
+    size_t step = (size_t)element_type_size(shape->type) / 2;
+    for (int64_t i = 0; i < shape->count; i++)
+        dense[(size_t)i * step] = (uint16_t)(i + 1);
+    tpu_layout_store(layout, dense, image);
+    free(dense);
+}
+
+static void compare_places(const struct shape *x, const int *x_order, const struct shape *y,
+                           const int *y_order) {
+    struct tpu_layout a, b;
+    assert_true(tpu_layout_with_order(&a, x, x_order));
+    assert_true(tpu_layout_with_order(&b, y, y_order));
+    uint16_t *x_image = calloc((size_t)a.bytes, 1), *y_image = calloc((size_t)b.bytes, 1);
+    make_image(&a, x, x_image);
+    make_image(&b, y, y_image);
+    bool same = b.bytes <= a.bytes && memcmp(x_image, y_image, (size_t)b.bytes) == 0;
+    assert_int_equal(tpu_layout_same_places(&a, NULL, &b, NULL), same);
+    free(x_image), free(y_image);
+}
+
+static void test_same_places(void **state) {
+    struct fixture *f = *state;
+    static const int orders[][4] = {{3, 2, 1, 0}, {2, 3, 1, 0}, {0, 3, 2, 1}, {3, 1, 2, 0}};
+    static const enum element_type types[] = {TYPE_F32, TYPE_BF16};
+    size_t shapes = sizeof factors / sizeof *factors, n = sizeof orders / sizeof *orders;
+    for (size_t i = 0; i < 2 * shapes * shapes * n * n; i++) {
+        enum element_type type = types[i % 2];
+        const struct shape *x = shape_array(f->shapes, type, 4, factors[i / 2 % shapes]);
+        const struct shape *y = shape_array(f->shapes, type, 4, factors[i / 2 / shapes % shapes]);
+        size_t order = i / 2 / shapes / shapes;
+        compare_places(x, orders[order % n], y, orders[order / n]);
+    }
+}
+
+/* A vector is the column of a matrix whose long side is minor, and a turned matrix its transpose.
+ */
+static void test_other_names(void **state) {
+    struct fixture *f = *state;
+    struct tpu_layout a, b;
+    const int64_t vector[] = {300}, column[] = {300, 1}, wide[] = {4, 256}, tall[] = {256, 4};
+    const int64_t turned[] = {1, 4}; /* the same, of the operand in the result */
+    const int minor_first[] = {0, 1};
+    assert_true(tpu_layout_of(&a, shape_array(f->shapes, TYPE_F32, 1, vector)));
+    assert_true(
+        tpu_layout_with_order(&b, shape_array(f->shapes, TYPE_F32, 2, column), minor_first));
+    assert_true(tpu_layout_same_places(&a, NULL, &b, NULL));
+    assert_false(tpu_layout_same_places(&b, NULL, &a, NULL)); /* 3 rows are no 4 */
+    assert_true(tpu_layout_of(&a, shape_array(f->shapes, TYPE_F32, 2, wide)));
+    assert_true(tpu_layout_with_order(&b, shape_array(f->shapes, TYPE_F32, 2, tall), minor_first));
+    assert_false(tpu_layout_same_places(&a, NULL, &b, NULL));
+    const int64_t strides[] = {1, 256}; /* of element (i, j) of the transpose, in the operand */
+    assert_true(tpu_layout_same_places(&a, NULL, &b, strides));
+    assert_true(tpu_layout_same_places(&a, turned, &b, NULL));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_best),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_sizes),       cmocka_unit_test(test_best),
+        cmocka_unit_test(test_refused),     cmocka_unit_test(test_places),
+        cmocka_unit_test(test_same_places), cmocka_unit_test(test_other_names),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -428,7 +428,8 @@ static void store_row(struct blocker *x, const struct block_array *out, const st
     if (lanes && !groups) {
         struct sx first = sx_muli(k, tile->group, TPU_SUBLANES);
         struct sx within = sx_mod(k, first, TPU_LANES);
-        place[rank - 1] = ix_lanes(sx_muli(k, sx_div(k, first, TPU_LANES), TPU_LANES));
+        place[out->array.layout.order[0]] =
+            ix_lanes(sx_muli(k, sx_div(k, first, TPU_LANES), TPU_LANES));
         struct ix from = ix_lanes(sx_sub(k, sx_const(0), within));
         mask = ix_within(k, from, 0, TPU_SUBLANES - 1);
         for (int p = 0; p < out->array.layout.planes; p++)

@@ -1,6 +1,6 @@
-/* Transposes that bring another dimension to the lanes: squares of 128 x 128 elements go through
- * the transpose unit. `a` is the dimension that had the lanes, `b` the one that gets them; 8 of b,
- * and of a, are rows of memory of one stride. */
+/* Transposes, and copies to another layout, that bring another dimension to the lanes: squares of
+ * 128 x 128 elements go through the transpose unit. `a` is the dimension that had the lanes, `b`
+ * the one that gets them; 8 of b, and of a, are rows of memory of one stride. */
 #include "backend/tpu/lower.h"
 
 /* One side of the move: how places of the dimension that is not along its lanes become rows. */
@@ -15,6 +15,7 @@ struct side {
 struct transposer {
     struct job job;
     struct int_list from; /* dimension of the operand, by that of the result */
+    int64_t same[SHAPE_MAX_RANK];
     struct side in, out;
     struct sx in_at[SHAPE_MAX_RANK], out_at[SHAPE_MAX_RANK];
 };
@@ -39,10 +40,15 @@ static void find_side(struct side *side, int dim) {
 static bool find_sides(struct transposer *x, const struct hlo_instr *instr) {
     const struct shape *to = instr->shape;
     struct tpu_layout in, out;
-    if (instr->opcode != OP_TRANSPOSE || to->count == 0 || to->rank < 2) return false;
+    if ((instr->opcode != OP_TRANSPOSE && instr->opcode != OP_COPY) || to->count == 0 ||
+        to->rank < 2)
+        return false;
     const struct shape *from = instr->operands[0]->shape;
     if (!tpu_layout_of(&in, from) || !tpu_layout_of(&out, to) || in.packing > 1) return false;
-    x->from = instr_ints(instr, ATTR_DIMENSIONS);
+    for (int d = 0; d < to->rank; d++)
+        x->same[d] = d;
+    x->from = (struct int_list){to->rank, x->same};
+    if (instr->opcode == OP_TRANSPOSE) x->from = instr_ints(instr, ATTR_DIMENSIONS);
     return x->from.v[out.order[0]] != in.order[0];
 }
 

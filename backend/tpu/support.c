@@ -1,6 +1,7 @@
 /* What this target cannot run, said of all instructions at once. */
 #include "backend/tpu/element.h"
 #include "backend/tpu/layout.h"
+#include "backend/tpu/layout_assignment.h"
 #include "backend/tpu/memory.h"
 #include "backend/tpu/split.h"
 #include "backend/tpu/tpu.h"
@@ -13,13 +14,16 @@ static bool legalise(struct hlo_module *module, const struct tpu_compile_options
     static const enum pass_id expanders[] = {
         PASS_single_device,       PASS_scan_expander,     PASS_dot_expander, PASS_topk_expander,
         PASS_batch_norm_expander, PASS_layout_normalizer, PASS_call_inliner};
-    static const enum pass_id rest[] = {PASS_reshape_materializer, PASS_flatten_call_graph,
-                                        PASS_copy_insertion, PASS_dce};
+    static const enum pass_id kernels[] = {PASS_reshape_materializer, PASS_flatten_call_graph};
+    static const enum pass_id rest[] = {PASS_copy_insertion, PASS_dce};
     struct pass_context context;
     pass_context_init(&context, diag);
     if (!pass_pipeline_run(&context, module, expanders, sizeof expanders / sizeof *expanders))
         return false;
     tpu_split_products(module, options);
+    if (!pass_pipeline_run(&context, module, kernels, sizeof kernels / sizeof *kernels))
+        return false;
+    tpu_assign_layouts(module, options);
     return pass_pipeline_run(&context, module, rest, sizeof rest / sizeof *rest);
 }
 
