@@ -48,6 +48,7 @@ static const enum pass_id cpu_pipeline[] = {PASS_single_device,
                                             PASS_fusion,
                                             MEMORY};
 static const enum pass_id tpu_pipeline[] = {PASS_single_device,
+                                            PASS_lapack_expander,
                                             PASS_scan_expander,
                                             PASS_dot_expander,
                                             PASS_topk_expander,

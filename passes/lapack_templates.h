@@ -1,0 +1,136 @@
+/* LAPACK's factorisations as HLO for template.h. All work on batches: $B matrices of $M rows and $N
+ * columns, elements of type $T, with real parts of type $R. Loops go over columns; what a step does
+ * to a part of a matrix is done to all of it and selected. */
+#ifndef PASSES_LAPACK_TEMPLATES_H
+#define PASSES_LAPACK_TEMPLATES_H
+
+/* Computations that several of them call. pick: the larger number with its place, the lower place
+ * where they are equal. */
+#define LAPACK_SHARED                                                                              \
+    "HloModule lapack\n"                                                                           \
+    "add { a = $T[] parameter(0)\n b = $T[] parameter(1)\n ROOT r = add(a, b) }\n"                 \
+    "add_real { a = $R[] parameter(0)\n b = $R[] parameter(1)\n ROOT r = add(a, b) }\n"            \
+    "most { a = $R[] parameter(0)\n b = $R[] parameter(1)\n ROOT r = maximum(a, b) }\n"            \
+    "any { a = pred[] parameter(0)\n b = pred[] parameter(1)\n ROOT r = or(a, b) }\n"              \
+    "pick { a = $R[] parameter(0)\n i = s32[] parameter(1)\n b = $R[] parameter(2)\n"              \
+    " j = s32[] parameter(3)\n"                                                                    \
+    " more = compare(b, a), direction=GT\n"                                                        \
+    " same = compare(b, a), direction=EQ\n"                                                        \
+    " lower = compare(j, i), direction=LT\n"                                                       \
+    " take = or(more, and(same, lower))\n"                                                         \
+    " v = select(take, b, a)\n p = select(take, j, i)\n ROOT r = tuple(v, p) }\n"
+
+/* The start of a step: the loop's state, its counter s, constants. */
+#define LAPACK_CONSTANTS                                                                           \
+    " nought = s32[] constant(0)\n unit = s32[] constant(1)\n"                                     \
+    " zero_t = $T[] constant($zero)\n zero_r = $R[] constant(0)\n one_r = $R[] constant(1)\n"      \
+    " zeros_r = $R[$B] broadcast(zero_r), dimensions={}\n"                                         \
+    " ones_r = $R[$B] broadcast(one_r), dimensions={}\n"                                           \
+    " zeros_t = $T[$B] convert(zeros_r)\n ones_t = $T[$B] convert(ones_r)\n"
+#define LAPACK_STEP                                                                                \
+    "more_steps { state = $STATE parameter(0)\n"                                                   \
+    " s = get-tuple-element(state), index=0\n"                                                     \
+    " end = s32[] constant($STEPS)\n ROOT r = compare(s, end), direction=LT }\n"                   \
+    "step { state = $STATE parameter(0)\n"                                                         \
+    " s = get-tuple-element(state), index=0\n"                                                     \
+    LAPACK_CONSTANTS                                                                               \
+    " next = add(s, unit)\n"
+#define LAPACK_ENTRY                                                                               \
+    "ENTRY main { nought = s32[] constant(0)\n given = $IN parameter(0)\n"                         \
+    " a = $T[$B,$M,$N] reshape(given)\n zero_t = $T[] constant($zero)\n"                           \
+    " zero_r = $R[] constant(0)\n"
+/* Rows, columns, and columns' column k: x. */
+#define LAPACK_PLACES                                                                              \
+    " row = s32[$B,$M] iota(), iota_dimension=1\n"                                                 \
+    " column3 = s32[$B,$M,$N] iota(), iota_dimension=2\n"                                          \
+    " row3 = s32[$B,$M,$N] iota(), iota_dimension=1\n"                                             \
+    " k3 = s32[$B,$M,$N] broadcast(k), dimensions={}\n"                                            \
+    " right = compare(column3, k3), direction=GT\n"                                                \
+    " here = compare(column3, k3), direction=EQ\n"
+#define LAPACK_COLUMN                                                                              \
+    " x = $T[$B,$M] reshape(dynamic-slice(a, nought, nought, k), dynamic_slice_sizes={$B,$M,1})\n"
+
+/* ---- Cholesky and triangular systems: operations of their own ---- */
+
+static const char lapack_potrf[] =
+    "HloModule potrf\n"
+    "ENTRY main { a = $IN parameter(0)\n"
+    " factor = cholesky(a), lower=$lower\n"
+    " corner = slice(factor), slice={$CORNER}\n"
+    " first = $R[$B] reshape($re(corner))\n"
+    " failed = compare(first, first), direction=NE\n"
+    " info = $I1 reshape(s32[$B] convert(failed))\n"
+    " ROOT r = tuple(factor, info) }\n";
+
+static const char lapack_trsm[] =
+    "HloModule trsm\n"
+    "ENTRY main { a = $IN parameter(0)\n b = $IN1 parameter(1)\n"
+    " ROOT r = triangular-solve(a, b), left_side=$left, lower=$lower, unit_diagonal=$unit,"
+    " transpose_a=$transpose }\n";
+
+/* ---- LU with row exchanges ---- */
+
+static const char lapack_getrf[] =
+    LAPACK_SHARED LAPACK_STEP
+    " k = copy(s)\n"
+    " a = get-tuple-element(state), index=1\n"
+    " pivots = get-tuple-element(state), index=2\n"
+    " info = get-tuple-element(state), index=3\n"
+    LAPACK_PLACES LAPACK_COLUMN
+    /* The largest number at or below the diagonal; NaN there stays. */
+    " k2 = s32[$B,$M] broadcast(k), dimensions={}\n"
+    " at_k = compare(row, k2), direction=EQ\n"
+    " above = compare(row, k2), direction=LT\n"
+    " below = compare(row, k2), direction=GT\n"
+    " none = $R[$B,$M] broadcast($R[] constant(-1)), dimensions={}\n"
+    " all = $R[$B,$M] broadcast($R[] constant(inf)), dimensions={}\n"
+    " size = $size(x)\n"
+    " is_nan = compare(size, size), direction=NE\n"
+    " known = select(is_nan, select(at_k, all, none), size)\n"
+    " candidate = select(above, none, known)\n"
+    " last = s32[] constant($M)\n"
+    " best = reduce(candidate, row, $R[] constant(-1), last), dimensions={1}, to_apply=pick\n"
+    " p = get-tuple-element(best), index=1\n"
+    " place = s32[$B,$K] iota(), iota_dimension=1\n"
+    " now = compare(place, s32[$B,$K] broadcast(k), dimensions={}), direction=EQ\n"
+    " number = s32[$B] add(p, s32[$B] broadcast(unit), dimensions={})\n"
+    " pivots2 = select(now, s32[$B,$K] broadcast(number), dimensions={0}, pivots)\n"
+    /* Rows k and p change places. */
+    " p2 = s32[$B,$M] broadcast(p), dimensions={0}\n"
+    " at_p = compare(row, p2), direction=EQ\n"
+    " at_p3 = pred[$B,$M,$N] broadcast(at_p), dimensions={0,1}\n"
+    " at_k3 = pred[$B,$M,$N] broadcast(at_k), dimensions={0,1}\n"
+    " zeros3 = $T[$B,$M,$N] broadcast(zero_t), dimensions={}\n"
+    " slice_k = dynamic-slice(a, nought, k, nought), dynamic_slice_sizes={$B,1,$N}\n"
+    " row_k = $T[$B,$N] reshape(slice_k)\n"
+    " row_p = reduce(select(at_p3, a, zeros3), zero_t), dimensions={1}, to_apply=add\n"
+    " row_p3 = $T[$B,$M,$N] broadcast(row_p), dimensions={0,2}\n"
+    " row_k3 = $T[$B,$M,$N] broadcast(row_k), dimensions={0,2}\n"
+    " swapped = select(at_k3, row_p3, select(at_p3, row_k3, a))\n"
+    " x_k = $T[$B] reshape(dynamic-slice(x, nought, k), dynamic_slice_sizes={$B,1})\n"
+    " x2 = select(at_p, $T[$B,$M] broadcast(x_k), dimensions={0}, x)\n"
+    " d = $T[$B] reshape(dynamic-slice(row_p, nought, k), dynamic_slice_sizes={$B,1})\n"
+    " solid = compare(d, zeros_t), direction=NE\n"
+    /* Elimination. */
+    " live = and(below, pred[$B,$M] broadcast(solid), dimensions={0})\n"
+    " live3 = pred[$B,$M,$N] broadcast(live), dimensions={0,1}\n"
+    " factor = divide(x2, $T[$B,$M] broadcast(d), dimensions={0})\n"
+    " factor3 = $T[$B,$M,$N] broadcast(factor), dimensions={0,1}\n"
+    " rest = subtract(swapped, multiply(factor3, row_p3))\n"
+    " inner = select(and(live3, right), rest, swapped)\n"
+    " a2 = select(and(live3, here), factor3, inner)\n"
+    " good = compare(info, s32[$B] broadcast(nought), dimensions={}), direction=EQ\n"
+    " broken = and(not(solid), good)\n"
+    " info2 = select(broken, s32[$B] broadcast(next), dimensions={}, info)\n"
+    " ROOT r = tuple(next, a2, pivots2, info2) }\n"
+    LAPACK_ENTRY
+    " pivots = s32[$B,$K] broadcast(nought), dimensions={}\n"
+    " info = s32[$B] broadcast(nought), dimensions={}\n"
+    " start = tuple(nought, a, pivots, info)\n"
+    " done = while(start), condition=more_steps, body=step\n"
+    " lu = $O0 reshape(get-tuple-element(done), index=1)\n"
+    " pivots2 = $O1 reshape(get-tuple-element(done), index=2)\n"
+    " info2 = $O2 reshape(get-tuple-element(done), index=3)\n"
+    " ROOT r = tuple(lu, pivots2, info2) }\n";
+
+#endif
