@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ir/custom_call.h"
+#include "passes/lapack_jacobi.h"
 #include "passes/lapack_templates.h"
 #include "passes/pass.h"
 #include "passes/template.h"
@@ -44,11 +45,12 @@ static void type_words(struct call *c) {
     } words[] = {
         {"zero", "0", "(0,0)"},
         {"re", "%", "real(%)"},
+        {"realpart", "copy(%)", "real(%)"},
         {"conj", "%", "complex(real(%), negate(imag(%)))"},
         {"size", "abs(%)", "add(abs(real(%)), abs(imag(%)))"},
         {"extent", "abs(%)", "maximum(abs(real(%)), abs(imag(%)))"},
         {"square", "multiply(%, %)", "add(multiply(real(%), real(%)), multiply(imag(%), imag(%)))"},
-        {"withim", "%", "add(%, abs(imag(alpha)))"},
+        {"withim", "abs(%)", "add(%, abs(imag(alpha)))"},
     };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         word(c, words[i].name, c->is_complex ? words[i].of_complex : words[i].of_real);
@@ -118,13 +120,170 @@ static const char *getrf(struct call *c) {
     return lapack_getrf;
 }
 
+static const char *geqrf(struct call *c) {
+    if (!results_fit(c, 2, &c->least)) return NULL;
+    word(c, "STATE", "(s32[], $T[$B,$M,$N], $T[$B,$K])");
+    word(c, "STEPS", "$K");
+    word(c, "below", "copy(%)");
+    return lapack_geqrf;
+}
+
+static const char *gehrd(struct call *c) {
+    int64_t n = c->rows, per[] = {n - 1, 1};
+    int low = custom_call_letter(c->instr, "low", 1);
+    int high = custom_call_letter(c->instr, "high", (int)n);
+    if (n != c->columns || n < 2 || low < 1 || high < low || high > n || !results_fit(c, 3, per))
+        return NULL;
+    word(c, "STATE", "(s32[], $T[$B,$M,$N], $T[$B,$TAUS])");
+    number(c, "STEPS", high - low);
+    number(c, "LOW", low - 1);
+    number(c, "HIGH", high);
+    number(c, "TAUS", n - 1);
+    word(c, "below", "and(%, active)");
+    return lapack_gehrd;
+}
+
+/* `reflections` of the columns of operand 0, last first, or the adjoint of all: first first. */
+static const char *apply(struct call *c, int64_t reflections, int64_t columns, bool adjoint) {
+    word(c, "STATE", "(s32[], $T[$B,$M,$C], $T[$B,$M,$N], $T[$B,$L])");
+    word(c, "STEPS", "$L");
+    word(c, "ORDER", adjoint ? "copy(s)" : "subtract(s32[] constant($LAST), s)");
+    word(c, "factor", adjoint ? "$conj(%)" : "%");
+    number(c, "L", reflections);
+    number(c, "LAST", reflections - 1);
+    number(c, "C", columns);
+    return lapack_apply;
+}
+
+static const char *orgqr(struct call *c) {
+    const struct hlo_instr *instr = c->instr;
+    if (instr->noperands != 2 || !shape_same_dims(instr->shape, instr->operands[0]->shape) ||
+        instr->operands[1]->shape->rank < 1 || c->columns > c->rows)
+        return NULL;
+    const struct shape *tau = instr->operands[1]->shape;
+    int64_t count = tau->dims[tau->rank - 1];
+    if (count > c->columns || tau->count != c->batch * count) return NULL;
+    word(c, "BEGIN",
+         " row3 = s32[$B,$M,$N] iota(), iota_dimension=1\n"
+         " column3 = s32[$B,$M,$N] iota(), iota_dimension=2\n"
+         " eye = compare(row3, column3), direction=EQ\n"
+         " c = $T[$B,$M,$N] convert(eye)\n");
+    word(c, "END", " ROOT r = $O0 reshape(q)\n");
+    return apply(c, count, c->columns, false);
+}
+
+/* (vectors, tau, c) -> Q c or Q^H c; c Q and c Q^H by the adjoint of c. */
+static const char *ormqr(struct call *c) {
+    const struct hlo_instr *instr = c->instr;
+    if (instr->noperands != 3 || !shape_same_dims(instr->shape, instr->operands[2]->shape))
+        return NULL;
+    bool left = custom_call_flag(instr, "left", true);
+    bool adjoint = custom_call_flag(instr, "transpose", false) == left;
+    const struct shape *in = instr->shape;
+    if (in->rank < 2) return NULL;
+    int64_t height = in->dims[in->rank - 2], width = in->dims[in->rank - 1];
+    if ((left ? height : width) != c->rows || c->columns > c->rows ||
+        in->count != c->batch * height * width || in->count == 0 ||
+        instr->operands[1]->shape->count != c->batch * c->columns)
+        return NULL;
+    word(c, "BEGIN",
+         left ? " given_c = $IN2 parameter(2)\n c = $T[$B,$M,$C] reshape(given_c)\n"
+              : " given_c = $IN2 parameter(2)\n across = $T[$B,$C,$M] reshape(given_c)\n"
+                " c = transpose($conj(across)), dimensions={0,2,1}\n");
+    word(c, "END",
+         left ? " ROOT r = $O0 reshape(q)\n"
+              : " back = transpose($conj(q)), dimensions={0,2,1}\n ROOT r = $O0 reshape(back)\n");
+    return apply(c, c->columns, left ? width : height, adjoint);
+}
+
+/* ---- Jacobi's rotations ---- */
+
+/* Along a dimension, pieces of a matrix of $E rows one behind the other: rows move on, and the
+ * first one stays. `slice` has `%s` for what it is along the dimension. */
+static const char *shuffle(struct call *c, int64_t half, int dim, const char *before,
+                           const char *after) {
+    const int64_t cuts[5][2] = {
+        {0, 1}, {half, half + 1}, {1, half - 1}, {half + 1, 2 * half}, {half - 1, half}};
+    const char *pieces = "";
+    if (half == 1) return "copy(%)";
+    for (int i = 0; i < 5; i++) {
+        if (cuts[i][0] >= cuts[i][1]) continue;
+        pieces = arena_printf(c->arena, "%s%sslice(%%), slice={%s[%lld:%lld]%s}", pieces,
+                              *pieces ? ", " : "", before, (long long)cuts[i][0],
+                              (long long)cuts[i][1], after);
+    }
+    return arena_printf(c->arena, "concatenate(%s), dimensions={%d}", pieces, dim);
+}
+
+static void jacobi_words(struct call *c, int64_t size, const char *state) {
+    int64_t half = (size + 1) / 2;
+    number(c, "E", 2 * half);
+    number(c, "H", half);
+    number(c, "PAD", 2 * half - size);
+    number(c, "STEPS", 2 * half - 1);
+    word(c, "STATE", state);
+    word(c, "shufflerows", shuffle(c, half, 1, "[0:$B],", ",[0:$E]"));
+    word(c, "shufflelong", shuffle(c, half, 1, "[0:$B],", ",[0:$M]"));
+    word(c, "shufflecolumns", shuffle(c, half, 2, "[0:$B],[0:$E],", ""));
+}
+
+static const char *syevd(struct call *c) {
+    if (c->rows != c->columns || !results_fit(c, 3, (int64_t[]){c->rows, 1})) return NULL;
+    jacobi_words(c, c->rows, "(s32[], $T[$B,$E,$E], $T[$B,$E,$E])");
+    word(c, "SIDE", custom_call_letter(c->instr, "uplo", 'L') == 'L' ? "GE" : "LE");
+    return lapack_syevd;
+}
+
+/* The result is (operand, s, u, v^H, info); of u and v^H the one on the long side may be wanted
+ * with more vectors than there are values. */
+static const char *gesdd(struct call *c) {
+    const struct shape *shape = c->instr->shape;
+    if (!shape_is_tuple(shape) || shape->ntuple != 5 ||
+        shape->tuple[1]->count != c->batch * c->least)
+        return NULL;
+    const struct shape *u = shape->tuple[2], *vt = shape->tuple[3];
+    if (u->rank < 2 || vt->rank < 2 || !u->count || !vt->count) return NULL;
+    int64_t u_columns = u->dims[u->rank - 1], v_rows = vt->dims[vt->rank - 2];
+    if (u_columns > c->rows || v_rows > c->columns || u->count != c->batch * c->rows * u_columns ||
+        vt->count != c->batch * c->columns * v_rows || shape->tuple[4]->count != c->batch)
+        return NULL;
+    bool wide = c->rows < c->columns;
+    int64_t longer = wide ? c->columns : c->rows, wanted = wide ? v_rows : u_columns;
+    int64_t others = wide ? u_columns : v_rows;
+    if (others > c->least) return NULL;
+    word(c, "BEGIN",
+         wide ? " across = $T[$B,$N,$M] reshape(given)\n tall = $CONJUGATE(across)\n"
+              : " a_tall = $T[$B,$M,$N] reshape(given)\n"
+                " tall = transpose(a_tall), dimensions={0,2,1}\n");
+    word(c, "CONJUGATE", c->is_complex ? "$conj(%)" : "copy(%)");
+    number(c, "WANTED", wanted);
+    number(c, "OTHERS", others);
+    word(c, "END",
+         wide ? " left_v = transpose(slice(v), slice={[0:$B],[0:$OTHERS],[0:$N]}), "
+                "dimensions={0,2,1}\n left = $O2 reshape(left_v)\n"
+                " right_u = slice(basis3), slice={[0:$B],[0:$WANTED],[0:$M]}\n"
+                " right = $O3 reshape($conj(right_u))\n"
+              : " left_u = transpose(slice(basis3), slice={[0:$B],[0:$WANTED],[0:$M]}), "
+                "dimensions={0,2,1}\n left = $O2 reshape(left_u)\n"
+                " right_v = slice(v), slice={[0:$B],[0:$OTHERS],[0:$N]}\n"
+                " right = $O3 reshape($conj(right_v))\n");
+    int64_t rows = wanted > c->least ? wanted : c->least;
+    number(c, "U", rows);
+    number(c, "MORE", rows - c->least);
+    c->rows = longer;
+    c->columns = c->least;
+    jacobi_words(c, c->least, "(s32[], $T[$B,$E,$M], $T[$B,$E,$E], $R[$B])");
+    return lapack_gesdd;
+}
+
 static const struct {
     const char *name;
     describe *words;
 } routines[] = {
-    {"potrf_ffi", potrf},
-    {"trsm_ffi", trsm},
-    {"getrf_ffi", getrf},
+    {"potrf_ffi", potrf}, {"trsm_ffi", trsm},   {"getrf_ffi", getrf}, {"geqrf_ffi", geqrf},
+    {"gehrd_ffi", gehrd}, {"orgqr_ffi", orgqr}, {"ungqr_ffi", orgqr}, {"ormqr_ffi", ormqr},
+    {"unmqr_ffi", ormqr}, {"syevd_ffi", syevd}, {"heevd_ffi", syevd}, {"gesdd_ffi", gesdd},
+    {"gesvd_ffi", gesdd},
 };
 
 /* ---- the pass ---- */

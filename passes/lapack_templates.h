@@ -32,9 +32,7 @@
     " s = get-tuple-element(state), index=0\n"                                                     \
     " end = s32[] constant($STEPS)\n ROOT r = compare(s, end), direction=LT }\n"                   \
     "step { state = $STATE parameter(0)\n"                                                         \
-    " s = get-tuple-element(state), index=0\n"                                                     \
-    LAPACK_CONSTANTS                                                                               \
-    " next = add(s, unit)\n"
+    " s = get-tuple-element(state), index=0\n" LAPACK_CONSTANTS " next = add(s, unit)\n"
 #define LAPACK_ENTRY                                                                               \
     "ENTRY main { nought = s32[] constant(0)\n given = $IN parameter(0)\n"                         \
     " a = $T[$B,$M,$N] reshape(given)\n zero_t = $T[] constant($zero)\n"                           \
@@ -52,15 +50,14 @@
 
 /* ---- Cholesky and triangular systems: operations of their own ---- */
 
-static const char lapack_potrf[] =
-    "HloModule potrf\n"
-    "ENTRY main { a = $IN parameter(0)\n"
-    " factor = cholesky(a), lower=$lower\n"
-    " corner = slice(factor), slice={$CORNER}\n"
-    " first = $R[$B] reshape($re(corner))\n"
-    " failed = compare(first, first), direction=NE\n"
-    " info = $I1 reshape(s32[$B] convert(failed))\n"
-    " ROOT r = tuple(factor, info) }\n";
+static const char lapack_potrf[] = "HloModule potrf\n"
+                                   "ENTRY main { a = $IN parameter(0)\n"
+                                   " factor = cholesky(a), lower=$lower\n"
+                                   " corner = slice(factor), slice={$CORNER}\n"
+                                   " first = $R[$B] reshape($re(corner))\n"
+                                   " failed = compare(first, first), direction=NE\n"
+                                   " info = $I1 reshape(s32[$B] convert(failed))\n"
+                                   " ROOT r = tuple(factor, info) }\n";
 
 static const char lapack_trsm[] =
     "HloModule trsm\n"
@@ -70,13 +67,11 @@ static const char lapack_trsm[] =
 
 /* ---- LU with row exchanges ---- */
 
-static const char lapack_getrf[] =
-    LAPACK_SHARED LAPACK_STEP
+static const char lapack_getrf[] = LAPACK_SHARED LAPACK_STEP
     " k = copy(s)\n"
     " a = get-tuple-element(state), index=1\n"
     " pivots = get-tuple-element(state), index=2\n"
-    " info = get-tuple-element(state), index=3\n"
-    LAPACK_PLACES LAPACK_COLUMN
+    " info = get-tuple-element(state), index=3\n" LAPACK_PLACES LAPACK_COLUMN
     /* The largest number at or below the diagonal; NaN there stays. */
     " k2 = s32[$B,$M] broadcast(k), dimensions={}\n"
     " at_k = compare(row, k2), direction=EQ\n"
@@ -122,8 +117,7 @@ static const char lapack_getrf[] =
     " good = compare(info, s32[$B] broadcast(nought), dimensions={}), direction=EQ\n"
     " broken = and(not(solid), good)\n"
     " info2 = select(broken, s32[$B] broadcast(next), dimensions={}, info)\n"
-    " ROOT r = tuple(next, a2, pivots2, info2) }\n"
-    LAPACK_ENTRY
+    " ROOT r = tuple(next, a2, pivots2, info2) }\n" LAPACK_ENTRY
     " pivots = s32[$B,$K] broadcast(nought), dimensions={}\n"
     " info = s32[$B] broadcast(nought), dimensions={}\n"
     " start = tuple(nought, a, pivots, info)\n"
@@ -132,5 +126,139 @@ static const char lapack_getrf[] =
     " pivots2 = $O1 reshape(get-tuple-element(done), index=2)\n"
     " info2 = $O2 reshape(get-tuple-element(done), index=3)\n"
     " ROOT r = tuple(lu, pivots2, info2) }\n";
+
+/* ---- Householder reflections: 1 - tau v v^H ---- */
+
+/* Of x below row `pivot`, which is left with beta there: v (1 in that row, 0 above), tau and beta.
+ * Sizes are divided by the largest one before they are squared. */
+#define LAPACK_REFLECTION                                                                          \
+    " pivot2 = s32[$B,$M] broadcast(pivot), dimensions={}\n"                                       \
+    " at_k = compare(row, pivot2), direction=EQ\n"                                                 \
+    " after = compare(row, pivot2), direction=GT\n"                                                \
+    " below = $below(after)\n"                                                                     \
+    " zeros2 = $T[$B,$M] broadcast(zero_t), dimensions={}\n"                                       \
+    " alpha = reduce(select(at_k, x, zeros2), zero_t), dimensions={1}, to_apply=add\n"             \
+    " tail = select(below, x, zeros2)\n"                                                           \
+    " widest = reduce($extent(tail), zero_r), dimensions={1}, to_apply=most\n"                     \
+    " none = compare(widest, zeros_r), direction=EQ\n"                                             \
+    " scale = select(none, ones_r, widest)\n"                                                      \
+    " scaled = divide(tail, $T[$B,$M] convert($R[$B,$M] broadcast(scale), dimensions={0}))\n"      \
+    " squares = reduce($square(scaled), zero_r), dimensions={1}, to_apply=add_real\n"              \
+    " rest = multiply(scale, sqrt(squares))\n"                                                     \
+    " real_alpha = $realpart(alpha)\n"                                                             \
+    " size_alpha = abs(alpha)\n"                                                                   \
+    " larger = maximum(size_alpha, rest)\n"                                                        \
+    " empty = compare(larger, zeros_r), direction=EQ\n"                                            \
+    " unity = select(empty, ones_r, larger)\n"                                                     \
+    " part_a = divide(size_alpha, unity)\n part_b = divide(rest, unity)\n"                         \
+    " sum2 = add(multiply(part_a, part_a), multiply(part_b, part_b))\n"                            \
+    " norm = multiply(unity, sqrt(sum2))\n"                                                        \
+    " bits = s32[$B] bitcast-convert(real_alpha)\n"                                                \
+    " minus = compare(bits, s32[$B] broadcast(nought), dimensions={}), direction=LT\n"             \
+    " away = select(minus, norm, negate(norm))\n"                                                  \
+    " left = $withim(rest)\n"                                                                      \
+    " trivial = compare(left, zeros_r), direction=EQ\n"                                            \
+    " beta_r = select(trivial, real_alpha, away)\n"                                                \
+    " beta = $T[$B] convert(beta_r)\n"                                                             \
+    " away_t = $T[$B] convert(away)\n"                                                             \
+    " tau = select(trivial, zeros_t, divide(subtract(away_t, alpha), away_t))\n"                   \
+    " head = select(trivial, ones_t, subtract(alpha, away_t))\n"                                   \
+    " ones2 = $T[$B,$M] broadcast($T[] convert(one_r)), dimensions={}\n"                           \
+    " head2 = $T[$B,$M] broadcast(head), dimensions={0}\n"                                         \
+    " v = select(at_k, ones2, divide(tail, head2))\n"                                              \
+    " v3 = $T[$B,$M,$N] broadcast(v), dimensions={0,1}\n"
+
+/* Column k of what LAPACK returns: beta in the pivot's row, v below. */
+#define LAPACK_KEEP                                                                                \
+    " below3 = pred[$B,$M,$N] broadcast(below), dimensions={0,1}\n"                                \
+    " at_k3 = pred[$B,$M,$N] broadcast(at_k), dimensions={0,1}\n"                                  \
+    " beta3 = $T[$B,$M,$N] broadcast(beta), dimensions={0}\n"                                      \
+    " kept = select(below3, v3, select(at_k3, beta3, turned))\n"                                   \
+    " a2 = select(here, kept, turned)\n"
+/* Number s of `taus` becomes tau. */
+#define LAPACK_TAU                                                                                 \
+    " place = s32[$B,$K] iota(), iota_dimension=1\n"                                               \
+    " now = compare(place, s32[$B,$K] broadcast(s), dimensions={}), direction=EQ\n"                \
+    " taus2 = select(now, $T[$B,$K] broadcast(tau), dimensions={0}, taus)\n"
+/* From the left: a - v conj(tau) v^H a, in columns right of k. */
+#define LAPACK_TURN_LEFT(matrix)                                                                   \
+    " vc3 = $T[$B,$M,$N] broadcast($conj(v)), dimensions={0,1}\n"                                  \
+    " dots = reduce(multiply(vc3, " matrix "), zero_t), dimensions={1}, to_apply=add\n"            \
+    " tau_n = $T[$B,$N] broadcast($conj(tau)), dimensions={0}\n"                                   \
+    " dots3 = $T[$B,$M,$N] broadcast(multiply(tau_n, dots)), dimensions={0,2}\n"                   \
+    " turned = select(right, subtract(" matrix ", multiply(v3, dots3)), " matrix ")\n"
+
+static const char lapack_geqrf[] = LAPACK_SHARED LAPACK_STEP
+    " k = copy(s)\n pivot = copy(s)\n"
+    " a = get-tuple-element(state), index=1\n"
+    " taus = get-tuple-element(state), index=2\n" LAPACK_PLACES LAPACK_COLUMN LAPACK_REFLECTION
+        LAPACK_TURN_LEFT("a") LAPACK_KEEP LAPACK_TAU
+    " ROOT r = tuple(next, a2, taus2) }\n" LAPACK_ENTRY
+    " taus = $T[$B,$K] broadcast(zero_t), dimensions={}\n"
+    " start = tuple(nought, a, taus)\n"
+    " done = while(start), condition=more_steps, body=step\n"
+    " qr = $O0 reshape(get-tuple-element(done), index=1)\n"
+    " taus2 = $O1 reshape(get-tuple-element(done), index=2)\n"
+    " ROOT r = tuple(qr, taus2) }\n";
+
+/* Hessenberg form: step s makes column low - 1 + s zero below the row under the diagonal, from both
+ * sides; rows and columns from $HIGH on stay. */
+static const char lapack_gehrd[] = LAPACK_SHARED LAPACK_STEP
+    " first = s32[] constant($LOW)\n"
+    " k = add(s, first)\n"
+    " pivot = add(k, unit)\n"
+    " a = get-tuple-element(state), index=1\n"
+    " taus = get-tuple-element(state), index=2\n" LAPACK_PLACES LAPACK_COLUMN
+    " end = s32[] constant($HIGH)\n"
+    " active = compare(row, s32[$B,$M] broadcast(end), dimensions={}), "
+    "direction=LT\n" LAPACK_REFLECTION
+    /* From the right: rows before $HIGH, columns right of k. */
+    " row_v = $T[$B,$M,$N] broadcast(v), dimensions={0,2}\n"
+    " across = reduce(multiply(a, row_v), zero_t), dimensions={2}, to_apply=add\n"
+    " tau_m = $T[$B,$M] broadcast(tau), dimensions={0}\n"
+    " across3 = $T[$B,$M,$N] broadcast(multiply(tau_m, across)), dimensions={0,1}\n"
+    " active3 = pred[$B,$M,$N] broadcast(active), dimensions={0,1}\n"
+    " moved = subtract(a, multiply(across3, $T[$B,$M,$N] broadcast($conj(v)), dimensions={0,2}))\n"
+    " half = select(active3, moved, a)\n" LAPACK_TURN_LEFT("half") LAPACK_KEEP
+    " place = s32[$B,$TAUS] iota(), iota_dimension=1\n"
+    " now = compare(place, s32[$B,$TAUS] broadcast(k), dimensions={}), direction=EQ\n"
+    " taus2 = select(now, $T[$B,$TAUS] broadcast(tau), dimensions={0}, taus)\n"
+    " ROOT r = tuple(next, a2, taus2) }\n" LAPACK_ENTRY
+    " taus = $T[$B,$TAUS] broadcast(zero_t), dimensions={}\n"
+    " start = tuple(nought, a, taus)\n"
+    " done = while(start), condition=more_steps, body=step\n"
+    " h = $O0 reshape(get-tuple-element(done), index=1)\n"
+    " taus2 = $O1 reshape(get-tuple-element(done), index=2)\n"
+    " info = $O2 broadcast(nought), dimensions={}\n"
+    " ROOT r = tuple(h, taus2, info) }\n";
+
+/* Reflections, whose vectors are columns of a, applied to c from the left; $BEGIN makes c, and $END
+ * the result out of q. */
+static const char lapack_apply[] = LAPACK_SHARED LAPACK_STEP
+    " k = $ORDER\n"
+    " c = get-tuple-element(state), index=1\n"
+    " a = get-tuple-element(state), index=2\n"
+    " taus = get-tuple-element(state), index=3\n"
+    " row = s32[$B,$M] iota(), iota_dimension=1\n" LAPACK_COLUMN
+    " k2 = s32[$B,$M] broadcast(k), dimensions={}\n"
+    " at_k = compare(row, k2), direction=EQ\n"
+    " below = compare(row, k2), direction=GT\n"
+    " zeros2 = $T[$B,$M] broadcast(zero_t), dimensions={}\n"
+    " ones2 = $T[$B,$M] broadcast($T[] convert(one_r)), dimensions={}\n"
+    " v = select(at_k, ones2, select(below, x, zeros2))\n"
+    " tau = $T[$B] reshape(dynamic-slice(taus, nought, k), dynamic_slice_sizes={$B,1})\n"
+    " vc3 = $T[$B,$M,$C] broadcast($conj(v)), dimensions={0,1}\n"
+    " dots = reduce(multiply(vc3, c), zero_t), dimensions={1}, to_apply=add\n"
+    " tau_c = $T[$B,$C] broadcast($factor(tau)), dimensions={0}\n"
+    " dots3 = $T[$B,$M,$C] broadcast(multiply(tau_c, dots)), dimensions={0,2}\n"
+    " v3 = $T[$B,$M,$C] broadcast(v), dimensions={0,1}\n"
+    " c2 = subtract(c, multiply(v3, dots3))\n"
+    " ROOT r = tuple(next, c2, a, taus) }\n" LAPACK_ENTRY
+    " given_taus = $IN1 parameter(1)\n taus = $T[$B,$L] reshape(given_taus)\n"
+    "$BEGIN"
+    " start = tuple(nought, c, a, taus)\n"
+    " done = while(start), condition=more_steps, body=step\n"
+    " q = get-tuple-element(done), index=1\n"
+    "$END }\n";
 
 #endif
