@@ -196,6 +196,38 @@ static const char *ormqr(struct call *c) {
     return apply(c, c->columns, left ? width : height, adjoint);
 }
 
+static const char *geqp3(struct call *c) {
+    const struct hlo_instr *instr = c->instr;
+    int64_t per[] = {c->columns, c->least};
+    if (instr->noperands != 2 || instr->operands[1]->shape->type != TYPE_S32 ||
+        instr->operands[1]->shape->count != c->batch * c->columns || !results_fit(c, 3, per) ||
+        instr->shape->tuple[1]->type != TYPE_S32)
+        return NULL;
+    word(c, "STATE", "(s32[], $T[$B,$M,$N], s32[$B,$N], $T[$B,$K], s32[$B])");
+    word(c, "STEPS", "$K");
+    word(c, "below", "copy(%)");
+    return lapack_geqp3;
+}
+
+/* (below, diagonal, above, b) -> (what is left of the three, x, info) */
+static const char *gtsv(struct call *c) {
+    const struct hlo_instr *instr = c->instr;
+    const struct shape *shape = instr->shape;
+    if (instr->noperands != 4 || !shape_is_tuple(shape) || shape->ntuple != 5 ||
+        shape->tuple[4]->count != c->batch)
+        return NULL;
+    for (int k = 0; k < 4; k++)
+        if (!shape_same_dims(shape->tuple[k], instr->operands[k]->shape) ||
+            shape->tuple[k]->count != c->batch * c->rows * (k < 3 ? 1 : c->columns))
+            return NULL;
+    word(c, "STATE", "(s32[], $T[$B,$M], $T[$B,$M], $T[$B,$M], $T[$B,$M,$N], s32[$B])");
+    word(c, "BACK",
+         "(s32[], $T[$B,$M], $T[$B,$M], $T[$B,$M], $T[$B,$M,$N], s32[$B], $T[$B,$N], $T[$B,$N])");
+    word(c, "STEPS", "$LAST");
+    number(c, "LAST", c->rows - 1);
+    return lapack_gtsv;
+}
+
 /* ---- Jacobi's rotations ---- */
 
 /* Along a dimension, pieces of a matrix of $E rows one behind the other: rows move on, and the
@@ -279,33 +311,35 @@ static const char *gesdd(struct call *c) {
 static const struct {
     const char *name;
     describe *words;
+    int matrix; /* operand */
 } routines[] = {
-    {"potrf_ffi", potrf}, {"trsm_ffi", trsm},   {"getrf_ffi", getrf}, {"geqrf_ffi", geqrf},
-    {"gehrd_ffi", gehrd}, {"orgqr_ffi", orgqr}, {"ungqr_ffi", orgqr}, {"ormqr_ffi", ormqr},
-    {"unmqr_ffi", ormqr}, {"syevd_ffi", syevd}, {"heevd_ffi", syevd}, {"gesdd_ffi", gesdd},
-    {"gesvd_ffi", gesdd},
+    {"potrf_ffi", potrf, 0}, {"trsm_ffi", trsm, 0},   {"getrf_ffi", getrf, 0},
+    {"gtsv_ffi", gtsv, 3},   {"geqrf_ffi", geqrf, 0}, {"geqp3_ffi", geqp3, 0},
+    {"gehrd_ffi", gehrd, 0}, {"orgqr_ffi", orgqr, 0}, {"ungqr_ffi", orgqr, 0},
+    {"ormqr_ffi", ormqr, 0}, {"unmqr_ffi", ormqr, 0}, {"syevd_ffi", syevd, 0},
+    {"heevd_ffi", syevd, 0}, {"gesdd_ffi", gesdd, 0}, {"gesvd_ffi", gesdd, 0},
 };
 
 /* ---- the pass ---- */
 
-static describe *routine_of(const struct hlo_instr *instr) {
+static int routine_of(const struct hlo_instr *instr) {
     const char *target =
         instr->opcode == OP_CUSTOM_CALL ? instr_text(instr, ATTR_CUSTOM_CALL_TARGET) : NULL;
-    if (!target || strncmp(target, "lapack_", 7) || strlen(target) < 9) return NULL;
+    if (!target || strncmp(target, "lapack_", 7) || strlen(target) < 9) return -1;
     for (size_t i = 0; i < sizeof routines / sizeof *routines; i++)
-        if (strcmp(target + 8, routines[i].name) == 0) return routines[i].words;
-    return NULL;
+        if (strcmp(target + 8, routines[i].name) == 0) return (int)i;
+    return -1;
 }
 
 /* Matrices with elements, of f32 or c64: of 64 bits nothing would be won, a target that has those
  * has a library. */
-static bool read_matrices(struct call *c) {
+static bool read_matrices(struct call *c, int operand) {
     const struct hlo_instr *instr = c->instr;
-    const struct shape *a = instr->noperands ? instr->operands[0]->shape : NULL;
+    const struct shape *a = operand < instr->noperands ? instr->operands[operand]->shape : NULL;
     if (!a || !shape_is_array(a) || a->rank < 2 || shape_is_dynamic(a) || a->count == 0 ||
         a->count > INT32_MAX || (a->type != TYPE_F32 && a->type != TYPE_C64))
         return false;
-    for (int i = 1; i < instr->noperands; i++)
+    for (int i = 0; i < instr->noperands; i++)
         if (!shape_is_array(instr->operands[i]->shape)) return false;
     c->rows = a->dims[a->rank - 2];
     c->columns = a->dims[a->rank - 1];
@@ -315,11 +349,12 @@ static bool read_matrices(struct call *c) {
     return true;
 }
 
-static bool expand(struct hlo_instr *instr, describe *describe, struct pass_context *context) {
+static bool expand(struct hlo_instr *instr, int routine, struct pass_context *context) {
     struct hlo_module *module = instr->parent->module;
     struct call c = {.instr = instr, .arena = arena_new()};
     struct hlo_computation *body = NULL;
-    const char *text = read_matrices(&c) ? describe(&c) : NULL;
+    const char *text =
+        read_matrices(&c, routines[routine].matrix) ? routines[routine].words(&c) : NULL;
     if (text && pass_may_rewrite(context)) {
         type_words(&c);
         shape_words(&c);
@@ -342,8 +377,8 @@ bool lapack_expander_run(struct pass_context *context, struct hlo_module *module
     bool changed = false;
     FOR_EACH_COMPUTATION(computation, module) {
         FOR_EACH_INSTR(instr, computation) {
-            describe *describe = routine_of(instr);
-            if (describe) changed |= expand(instr, describe, context);
+            int routine = routine_of(instr);
+            if (routine >= 0) changed |= expand(instr, routine, context);
         }
     }
     return changed;

@@ -117,8 +117,10 @@ static const char lapack_syevd[] = LAPACK_SHARED
                     " row_a = s32[$B,$M,$N] iota(), iota_dimension=1\n"
                     " column_a = s32[$B,$M,$N] iota(), iota_dimension=2\n"
                     " stays = compare(row_a, column_a), direction=$SIDE\n"
-                    " whole = select(stays, a, across)\n" JACOBI_SCALE("whole", "$B,$M,$N")
-                        JACOBI_PLACES
+                    " on = compare(row_a, column_a), direction=EQ\n"
+                    " real_a = $T[$B,$M,$N] convert($re(a))\n"
+                    " whole = select(on, real_a, select(stays, a, across))\n" JACOBI_SCALE(
+                        "whole", "$B,$M,$N") JACOBI_PLACES
     " padded = pad(scaled, zero_t), padding=0_0x0_$PADx0_$PAD\n"
     " w = $T[$B,$E,$E] convert(eye)\n"
     " start = tuple(nought, padded, w)\n"
@@ -148,9 +150,8 @@ static const char lapack_syevd[] = LAPACK_SHARED
 static const char lapack_gesdd[] = LAPACK_SHARED
     "before { a = $R[] parameter(0)\n b = $R[] parameter(1)\n"
     " c = $T[] parameter(2)\n d = $T[] parameter(3)\n ROOT r = compare(a, b), direction=GT }\n"
-    "least { a = s32[] parameter(0)\n b = s32[] parameter(1)\n ROOT r = minimum(a, b) }\n"
-    "total { a = s32[] parameter(0)\n b = s32[] parameter(1)\n ROOT r = add(a, b) }\n" LAPACK_STEP
-    " a = get-tuple-element(state), index=1\n"
+    "least { a = s32[] parameter(0)\n b = s32[] parameter(1)\n ROOT r = minimum(a, b) "
+    "}\n" LAPACK_STEP " a = get-tuple-element(state), index=1\n"
     " w = get-tuple-element(state), index=2\n"
     " worst = get-tuple-element(state), index=3\n" JACOBI_UP("a", "$M") JACOBI_DOWN("a", "$M")
         JACOBI_UP("w", "$E") JACOBI_DOWN(

@@ -114,12 +114,13 @@ const char *tpu_unsupported(const struct hlo_instr *instr) {
     case OP_SEND_DONE:
     case OP_RECV:
     case OP_RECV_DONE: return "transfers to and from the host are not supported on TPU";
-    case OP_CUSTOM_CALL: return "custom calls and host callbacks are not supported on TPU";
     default: break;
     }
     if (opcode_info(instr->opcode)->flags & OP_FLAG_COLLECTIVE)
         return "collectives are not supported on TPU: programs run on one core";
     const char *why = unsupported_type(instr->shape);
+    if (!why && instr->opcode == OP_CUSTOM_CALL)
+        why = "this custom call or host callback is not supported on TPU";
     return why ? why : unsupported_operation(instr);
 }
 
@@ -140,7 +141,12 @@ static void report_unsupported(const struct hlo_module *module, bool written, st
     FOR_EACH_COMPUTATION(computation, module) {
         FOR_EACH_INSTR(instr, computation) {
             const char *why = written == (instr->loc.line > 0) ? tpu_unsupported(instr) : NULL;
-            if (why) diag_instr_error(diag, instr, "%s", why);
+            const char *target =
+                instr->opcode == OP_CUSTOM_CALL ? instr_text(instr, ATTR_CUSTOM_CALL_TARGET) : NULL;
+            if (why && target)
+                diag_instr_error(diag, instr, "%s: \"%s\"", why, target);
+            else if (why)
+                diag_instr_error(diag, instr, "%s", why);
         }
     }
 }
