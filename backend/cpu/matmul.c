@@ -46,65 +46,22 @@ static LLVMValueRef tap_table(struct product *q, enum product_operand operand) {
     return table;
 }
 
-static LLVMValueRef load_offset(struct product *q, LLVMValueRef table, LLVMValueRef index) {
-    struct cpu_builder *b = q->b;
-    return ir_load(b, ir_i64(b), ir_at(b, table, ir_mulk(b, index, 8)), 8);
-}
-
-enum { TABLE_DIGITS = 3, TABLE_ARGUMENTS = 4 + 2 * TABLE_DIGITS };
-
-/* void table(ptr table, i64 start, i64 most, i64 count, then i64 size, i64 stride of each digit,
- * innermost first): table[i] = offset of place min(start + i, most - 1), i < count */
-static LLVMValueRef table_function(struct cpu_builder *b) {
-    static const char name[] = "product.table";
-    LLVMValueRef function = LLVMGetNamedFunction(b->module, name);
-    if (function) return function;
-    LLVMTypeRef types[TABLE_ARGUMENTS];
-    for (int i = 0; i < TABLE_ARGUMENTS; i++)
-        types[i] = i ? ir_i64(b) : ir_pointer(b);
-    LLVMBasicBlockRef back;
-    function = ir_function_begin(b, name, TABLE_ARGUMENTS, types, &back);
-    struct ir_loop loop = ir_loop_begin(b, ir_k(b, 0), LLVMGetParam(function, 3), 1, false);
-    LLVMValueRef last = ir_addk(b, LLVMGetParam(function, 2), -1), sum = ir_k(b, 0);
-    LLVMValueRef at = ir_min(b, ir_add(b, LLVMGetParam(function, 1), loop.i), last);
-    for (unsigned i = 0; i < TABLE_DIGITS; i++) {
-        LLVMValueRef size = LLVMGetParam(function, 4 + 2 * i), digit = at;
-        if (i + 1 < TABLE_DIGITS) {
-            digit = LLVMBuildURem(b->builder, at, size, "");
-            at = LLVMBuildUDiv(b->builder, at, size, "");
-        }
-        LLVMValueRef stride = LLVMGetParam(function, 5 + 2 * i);
-        sum = ir_add(b, sum, LLVMBuildNSWMul(b->builder, digit, stride, ""));
-    }
-    ir_store(b, sum, ir_at(b, LLVMGetParam(function, 0), ir_mulk(b, loop.i, 8)), 8);
-    ir_loop_end(b, &loop);
-    ir_function_end(b, back);
-    return function;
-}
-
 /* table[i] = offset of place start + i of dims, past the end that of the last, for i < count */
 static void fill_table(struct product *q, LLVMValueRef table, const struct product_dims *dims,
                        enum product_operand operand, LLVMValueRef start, int64_t most,
                        int64_t count) {
     struct cpu_builder *b = q->b;
-    if (dims->count > TABLE_DIGITS) {
-        struct ir_loop loop = ir_loop_count(b, count, 1);
-        LLVMValueRef at = ir_min(b, ir_add(b, start, loop.i), ir_k(b, most - 1));
-        LLVMValueRef offset = product_offset(q, dims, operand, at);
-        ir_store(b, offset, ir_at(b, table, ir_mulk(b, loop.i, 8)), 8);
-        ir_loop_end(b, &loop);
-        return;
+    int64_t config[1 + 2 * PRODUCT_MAX_DIMS] = {dims->count};
+    _Static_assert((int)PRODUCT_MAX_DIMS <= (int)OFFSETS_MOST_DIMS,
+                   "the runtime counts in so many digits");
+    for (int i = 0; i < dims->count; i++) {
+        const struct product_dim *d = &dims->v[dims->count - 1 - i];
+        config[1 + 2 * i] = d->size;
+        config[2 + 2 * i] = stride_bytes(q, d, operand);
     }
-    LLVMValueRef arguments[TABLE_ARGUMENTS] = {table, start, ir_k(b, most), ir_k(b, count)};
-    for (int i = 0; i < TABLE_DIGITS; i++) {
-        /* Missing digits are outermost ones of size 1; the outermost takes what is left. */
-        bool there = i < dims->count;
-        const struct product_dim *d = there ? &dims->v[dims->count - 1 - i] : NULL;
-        bool outermost = there && i + 1 == dims->count;
-        arguments[4 + 2 * i] = ir_k(b, outermost ? INT64_MAX : there ? d->size : 1);
-        arguments[5 + 2 * i] = ir_k(b, there ? stride_bytes(q, d, operand) : 0);
-    }
-    ir_call(b, table_function(b), TABLE_ARGUMENTS, arguments);
+    LLVMValueRef arguments[] = {ir_table(b, config, 1 + 2 * dims->count), start, ir_k(b, most),
+                                ir_k(b, count), table};
+    ir_runtime_call(b, "hlocc_rt_offsets", 5, arguments);
 }
 
 /* ---- packing ---- */
@@ -129,75 +86,6 @@ struct k_range {
     LLVMValueRef rows;             /* taps * run */
 };
 
-/* For each tap of the range: calls pack(source + offset of the tap, row number). */
-static struct ir_loop tap_loop_begin(struct product *q, const struct k_range *range,
-                                     LLVMValueRef table, int64_t step, LLVMValueRef *offset,
-                                     LLVMValueRef *row) {
-    struct cpu_builder *b = q->b;
-    struct ir_loop taps = {0};
-    if (q->p->taps == 1) {
-        *offset = ir_mulk(b, range->first, step);
-        *row = ir_k(b, 0);
-        return taps;
-    }
-    taps = ir_loop_begin(b, ir_k(b, 0), range->taps, 1, false);
-    *offset = load_offset(q, table, ir_add(b, range->first, taps.i));
-    *row = ir_mulk(b, taps.i, q->p->run);
-    return taps;
-}
-
-static void tap_loop_end(struct product *q, struct ir_loop *taps) {
-    if (taps->body) ir_loop_end(q->b, taps);
-}
-
-enum { PACK_B_ARGUMENTS = 9 };
-
-/* Packs columns of B panel after panel, some runs of k each:
- *     void pack_b(ptr b, ptr columns, ptr taps, i64 ntaps, i64 run, i64 step, ptr to, i64 n,
- *                 i64 panel_bytes)
- * Where columns lie side by side, whole panels are packed together. */
-static LLVMValueRef pack_b_function(struct product *q, bool contiguous, enum pack_mode mode) {
-    struct cpu_builder *b = q->b;
-    enum element_type from = q->p->spec.b_type, to_type = q->p->type;
-    char name[64];
-    snprintf(name, sizeof name, "pack.b%d%d.%s.%s.%d", contiguous, (int)mode,
-             element_type_name(from), element_type_name(to_type), q->columns);
-    LLVMValueRef function = LLVMGetNamedFunction(b->module, name);
-    if (function) return function;
-    LLVMValueRef panel = pack_panel(b, q->target, mode, from, to_type, q->columns), panels = NULL;
-    if (contiguous) panels = pack_panels(b, q->target, from, to_type, q->columns);
-    LLVMTypeRef p = ir_pointer(b), i64 = ir_i64(b);
-    LLVMBasicBlockRef back;
-    function = ir_function_begin(b, name, PACK_B_ARGUMENTS,
-                                 (LLVMTypeRef[]){p, p, p, i64, i64, i64, p, i64, i64}, &back);
-    LLVMValueRef v[PACK_B_ARGUMENTS];
-    for (unsigned i = 0; i < PACK_B_ARGUMENTS; i++)
-        v[i] = LLVMGetParam(function, i);
-    int64_t row_bytes = q->columns * q->size;
-    struct ir_loop taps = ir_loop_begin(b, ir_k(b, 0), v[3], 1, false);
-    LLVMValueRef from_tap = ir_at(b, v[0], load_offset(q, v[2], taps.i)), start = ir_k(b, 0);
-    LLVMValueRef row = LLVMBuildNSWMul(b->builder, taps.i, v[4], "");
-    LLVMValueRef to = ir_at(b, v[6], ir_mulk(b, row, row_bytes));
-    if (contiguous) {
-        LLVMValueRef count = LLVMBuildSDiv(b->builder, v[7], ir_k(b, q->columns), "");
-        struct ir_if some = ir_if_begin(b, i_cmpk(b, LLVMIntSGT, count, 0), false);
-        LLVMValueRef first = ir_at(b, from_tap, load_offset(q, v[1], start));
-        ir_call(b, panels, PACK_PANELS_ARGUMENTS,
-                (LLVMValueRef[]){first, v[5], v[4], to, count, v[8]});
-        ir_if_end(b, &some);
-        start = ir_mulk(b, count, q->columns);
-    }
-    struct ir_loop rest = ir_loop_begin(b, start, v[7], q->columns, true);
-    LLVMValueRef number = LLVMBuildSDiv(b->builder, rest.i, ir_k(b, q->columns), "");
-    LLVMValueRef place = ir_at(b, to, LLVMBuildNSWMul(b->builder, number, v[8], ""));
-    ir_call(b, panel, PACK_PANEL_ARGUMENTS,
-            (LLVMValueRef[]){from_tap, ir_at(b, v[1], ir_mulk(b, rest.i, 8)), v[5], v[4], place});
-    ir_loop_end(b, &rest);
-    ir_loop_end(b, &taps);
-    ir_function_end(b, back);
-    return function;
-}
-
 /* Elements of k in a range of pairs. */
 static LLVMValueRef elements_in(struct product *q, const struct k_range *range) {
     struct cpu_builder *b = q->b;
@@ -207,125 +95,62 @@ static LLVMValueRef elements_in(struct product *q, const struct k_range *range) 
     return ir_min(b, count, LLVMBuildNSWSub(b->builder, all, ir_mulk(b, range->first, 2), ""));
 }
 
-/* Panel after panel, the last one element by element where it is not whole. */
-static void pack_b_pairs(struct product *q, const struct k_range *range, LLVMValueRef row0,
-                         int64_t depth) {
+/* What packing both operands has in common. */
+static struct pack pack_of(struct product *q, const struct k_range *range,
+                           enum product_operand operand) {
     struct cpu_builder *b = q->b;
     const struct product_plan *p = q->p;
-    const struct product_dims *n = &p->spec.n;
-    bool rows = n->count <= 1 && (n->count == 0 || n->v[0].b == 1);
-    enum pack_mode mode = rows ? PACK_ROWS : inner_k(q)->b == 1 ? PACK_TRANSPOSE : PACK_GATHER;
-    LLVMValueRef from = ir_at(b, q->bb, ir_mulk(b, range->first, k_step(q, PRODUCT_B)));
-    LLVMValueRef to = ir_at(b, q->b_pack, ir_mulk(b, row0, q->columns * q->size));
-    LLVMValueRef count = elements_in(q, range);
-    LLVMValueRef step = ir_k(b, stride_bytes(q, inner_k(q), PRODUCT_B));
-    struct ir_loop panels = ir_loop_begin(b, ir_k(b, 0), q->n_left, q->columns, false);
-    LLVMValueRef arguments[PACK_PANEL_ARGUMENTS] = {
-        from, ir_at(b, q->cols, ir_mulk(b, panels.i, 8)), step, count,
-        ir_at(b, to, ir_mulk(b, panels.i, depth * q->size))};
-    LLVMValueRef whole = i_cmp(b, LLVMIntSLE, ir_addk(b, panels.i, q->columns), q->n_left);
-    struct ir_if all = ir_if_begin(b, whole, true);
-    ir_call(b, pack_pairs(b, q->target, mode, p->spec.b_type, p->pair, q->columns),
-            PACK_PANEL_ARGUMENTS, arguments);
-    ir_if_else(b, &all);
-    mode = rows ? PACK_GATHER : mode;
-    ir_call(b, pack_pairs(b, q->target, mode, p->spec.b_type, p->pair, q->columns),
-            PACK_PANEL_ARGUMENTS, arguments);
-    ir_if_end(b, &all);
-    ir_loop_end(b, &panels);
+    bool a = operand == PRODUCT_A, one = p->taps == 1;
+    LLVMValueRef tap_table = a ? q->a_taps : q->b_taps, from = a ? q->a : q->bb;
+    struct pack pack = {.from_type = a ? p->spec.a_type : p->spec.b_type,
+                        .to_type = has_pairs(q) ? p->pair : p->type,
+                        .step = stride_bytes(q, inner_k(q), operand),
+                        .pairs = has_pairs(q),
+                        .ntaps = range->taps,
+                        .run = has_pairs(q) ? elements_in(q, range) : range->run};
+    pack.taps = one ? q->one_tap : ir_at(b, tap_table, ir_mulk(b, range->first, 8));
+    pack.from = one ? ir_at(b, from, ir_mulk(b, range->first, k_step(q, operand))) : from;
+    return pack;
 }
 
 /* The unit's columns of B, all rows in range. */
 static void pack_b(struct product *q, const struct k_range *range, LLVMValueRef row0,
                    int64_t depth) {
     struct cpu_builder *b = q->b;
-    if (has_pairs(q)) {
-        pack_b_pairs(q, range, row0, depth);
-        return;
-    }
     const struct product_dims *n = &q->p->spec.n;
-    bool vectors = pack_converts_vectors(q->p->spec.b_type, q->p->type);
-    bool contiguous = n->count <= 1 && (n->count == 0 || n->v[0].b == 1) && vectors;
-    bool transposed = inner_k(q)->b == 1 && vectors && !contiguous;
-    int64_t step = stride_bytes(q, inner_k(q), PRODUCT_B), row_bytes = q->columns * q->size;
-    bool one = q->p->taps == 1;
-    LLVMValueRef from = one ? ir_at(b, q->bb, ir_mulk(b, range->first, step)) : q->bb;
-    LLVMValueRef taps = one ? q->one_tap : ir_at(b, q->b_taps, ir_mulk(b, range->first, 8));
-    LLVMValueRef function =
-        pack_b_function(q, contiguous, transposed ? PACK_TRANSPOSE : PACK_GATHER);
-    ir_call(b, function, PACK_B_ARGUMENTS,
-            (LLVMValueRef[]){from, q->cols, taps, range->taps, range->run, ir_k(b, step),
-                             ir_at(b, q->b_pack, ir_mulk(b, row0, row_bytes)), q->n_left,
-                             ir_k(b, depth * row_bytes)});
+    bool contiguous = n->count <= 1 && (n->count == 0 || n->v[0].b == 1);
+    int64_t row_bytes = q->columns * q->size;
+    struct pack pack = pack_of(q, range, PRODUCT_B);
+    pack.mode = contiguous ? PACK_ROWS : inner_k(q)->b == 1 ? PACK_TRANSPOSE : PACK_GATHER;
+    pack.width = q->columns;
+    pack.places = q->cols;
+    pack.to = ir_at(b, q->b_pack, ir_mulk(b, row0, row_bytes));
+    pack.n = q->n_left;
+    pack.to_step = depth * row_bytes;
+    pack_emit(b, &pack);
 }
 
-static void pack_a_rows(struct product *q, const struct k_range *range, LLVMValueRef i0,
-                        LLVMValueRef count) {
-    struct cpu_builder *b = q->b;
-    int64_t step = stride_bytes(q, inner_k(q), PRODUCT_A);
-    LLVMValueRef pack = pack_run(b, q->target, true, q->p->spec.a_type, q->p->type);
-    struct ir_loop rows = ir_loop_begin(b, ir_k(b, 0), count, 1, false);
-    LLVMValueRef from = ir_at(b, q->a, load_offset(q, q->rows, ir_add(b, i0, rows.i)));
-    LLVMValueRef to = ir_at(b, q->a_pack, ir_mulk(b, rows.i, product_a_row(q->p) * q->size));
-    LLVMValueRef offset, row;
-    struct ir_loop taps = tap_loop_begin(q, range, q->a_taps, step, &offset, &row);
-    ir_call(b, pack, PACK_RUN_ARGUMENTS,
-            (LLVMValueRef[]){ir_at(b, from, offset), ir_k(b, step), range->run,
-                             ir_at(b, to, ir_mulk(b, row, q->size))});
-    tap_loop_end(q, &taps);
-    ir_loop_end(b, &rows);
-}
-
-/* k runs along a row, whatever it does in A. */
-static void pack_a_pairs(struct product *q, const struct k_range *range, LLVMValueRef i0,
-                         LLVMValueRef count) {
+/* `count` rows from i0 on: k runs along a row, whatever it does in A, or in panels. */
+static void pack_a(struct product *q, const struct k_range *range, LLVMValueRef i0,
+                   LLVMValueRef count) {
     struct cpu_builder *b = q->b;
     const struct product_plan *p = q->p;
-    int64_t step = stride_bytes(q, inner_k(q), PRODUCT_A);
-    LLVMValueRef pack = pack_run(b, q->target, step == q->a_size, p->spec.a_type, p->pair);
-    LLVMValueRef elements = elements_in(q, range);
-    struct ir_loop rows = ir_loop_begin(b, ir_k(b, 0), count, 1, false);
-    LLVMValueRef from = ir_at(b, q->a, load_offset(q, q->rows, ir_add(b, i0, rows.i)));
-    from = ir_at(b, from, ir_mulk(b, range->first, k_step(q, PRODUCT_A)));
-    LLVMValueRef to = ir_at(b, q->a_pack, ir_mulk(b, rows.i, product_a_row(p) * q->size));
-    ir_call(b, pack, PACK_RUN_ARGUMENTS, (LLVMValueRef[]){from, ir_k(b, step), elements, to});
-    if (p->odd)
-        ir_store(b, LLVMConstNull(int_type(b, 16)), ir_at(b, to, ir_mulk(b, elements, 2)), 2);
-    ir_loop_end(b, &rows);
-}
-
-static void pack_a_panels(struct product *q, const struct k_range *range, LLVMValueRef i0,
-                          LLVMValueRef count) {
-    struct cpu_builder *b = q->b;
-    const struct product_dims *m = &q->p->spec.m;
-    enum element_type type = q->p->spec.a_type;
-    int width = q->p->rows;
-    bool contiguous = m->count <= 1 && (m->count == 0 || m->v[0].a == 1) &&
-                      pack_converts_vectors(type, q->p->type);
-    int64_t panel_bytes = width * product_a_row(q->p) * q->size;
-    LLVMValueRef start = ir_k(b, 0), offset, row;
-    LLVMValueRef step = ir_k(b, stride_bytes(q, inner_k(q), PRODUCT_A));
-    struct ir_loop taps =
-        tap_loop_begin(q, range, q->a_taps, stride_bytes(q, inner_k(q), PRODUCT_A), &offset, &row);
-    LLVMValueRef from = ir_at(b, q->a, offset);
-    LLVMValueRef to = ir_at(b, q->a_pack, ir_mulk(b, row, width * q->size));
-    if (contiguous) {
-        LLVMValueRef left = LLVMBuildNSWSub(b->builder, q->m_left, i0, "");
-        LLVMValueRef panels = LLVMBuildSDiv(b->builder, ir_min(b, left, count), ir_k(b, width), "");
-        struct ir_if whole = ir_if_begin(b, i_cmpk(b, LLVMIntSGT, panels, 0), false);
-        ir_call(b, pack_panels(b, q->target, type, q->p->type, width), PACK_PANELS_ARGUMENTS,
-                (LLVMValueRef[]){ir_at(b, from, load_offset(q, q->rows, i0)), step, range->run, to,
-                                 panels, ir_k(b, panel_bytes)});
-        ir_if_end(b, &whole);
-        start = ir_mulk(b, panels, width);
+    const struct product_dims *m = &p->spec.m;
+    bool contiguous = m->count <= 1 && (m->count == 0 || m->v[0].a == 1);
+    struct pack pack = pack_of(q, range, PRODUCT_A);
+    pack.mode = contiguous ? PACK_ROWS : PACK_GATHER;
+    pack.places = ir_at(b, q->rows, ir_mulk(b, i0, 8));
+    pack.to = q->a_pack;
+    pack.n = count;
+    pack.to_step = product_a_row(p) * q->size;
+    if (p->a_mode == A_PANELS) {
+        pack.width = p->rows;
+        pack.to_step *= p->rows;
+        pack_emit(b, &pack);
+    } else {
+        pack.pairs = p->odd;
+        pack_emit_rows(b, &pack);
     }
-    struct ir_loop rest = ir_loop_begin(b, start, count, width, true);
-    LLVMValueRef columns = ir_at(b, q->rows, ir_mulk(b, ir_add(b, i0, rest.i), 8));
-    LLVMValueRef place = ir_at(b, to, ir_mulk(b, rest.i, product_a_row(q->p) * q->size));
-    ir_call(b, pack_panel(b, q->target, PACK_GATHER, type, q->p->type, width), PACK_PANEL_ARGUMENTS,
-            (LLVMValueRef[]){from, columns, step, range->run, place});
-    ir_loop_end(b, &rest);
-    tap_loop_end(q, &taps);
 }
 
 /* ---- finished tiles ---- */
@@ -477,9 +302,7 @@ static void emit_tile(struct product *q, const struct k_range *range,
 static void emit_chunk(struct product *q, const struct k_range *range, LLVMValueRef k_block,
                        LLVMValueRef i0, LLVMValueRef count, LLVMValueRef b_row, int64_t depth) {
     struct cpu_builder *b = q->b;
-    if (q->p->a_mode == A_ROWS && has_pairs(q)) pack_a_pairs(q, range, i0, count);
-    if (q->p->a_mode == A_ROWS && !has_pairs(q)) pack_a_rows(q, range, i0, count);
-    if (q->p->a_mode == A_PANELS) pack_a_panels(q, range, i0, count);
+    if (q->p->a_mode != A_IN_PLACE) pack_a(q, range, i0, count);
     /* A tile of A in place stays in the first-level cache while the panels of B pass; where a chunk
      * of A was packed it is the other way round. */
     bool a_stays = q->p->a_mode == A_IN_PLACE;

@@ -189,3 +189,18 @@ void ir_call(struct cpu_builder *b, LLVMValueRef function, int count, LLVMValueR
     LLVMBuildCall2(b->builder, LLVMGlobalGetValueType(function), function, arguments,
                    (unsigned)count, "");
 }
+
+void ir_runtime_call(struct cpu_builder *b, const char *name, int count, LLVMValueRef *arguments) {
+    enum { MOST = 16 };
+    LLVMTypeRef types[MOST];
+    LLVMValueRef function = LLVMGetNamedFunction(b->module, name);
+    for (int i = 0; i < count && !function; i++)
+        types[i] = LLVMTypeOf(arguments[i]);
+    if (!function) {
+        LLVMTypeRef nothing = LLVMVoidTypeInContext(b->context);
+        LLVMTypeRef type = LLVMFunctionType(nothing, types, (unsigned)count, false);
+        function = LLVMAddFunction(b->module, name, type);
+        enum_attribute(b, function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "nounwind");
+    }
+    ir_call(b, function, count, arguments);
+}

@@ -111,5 +111,7 @@ void ir_function_end(struct cpu_builder *b, LLVMBasicBlockRef back);
 void ir_function_attribute(struct cpu_builder *b, LLVMValueRef function, const char *key,
                            const char *value);
 void ir_call(struct cpu_builder *b, LLVMValueRef function, int count, LLVMValueRef *arguments);
+/* Calls a function of runtime/cpu that returns nothing and takes i64 and pointers, 16 at most. */
+void ir_runtime_call(struct cpu_builder *b, const char *name, int count, LLVMValueRef *arguments);
 
 #endif

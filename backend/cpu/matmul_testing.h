@@ -9,10 +9,10 @@
 #include <time.h>
 
 #include <llvm-c/Analysis.h>
-#include <llvm-c/LLJIT.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 
+#include "backend/cpu/cpu.h"
 #include "backend/cpu/matmul.h"
 #include "backend/cpu/matmul_ir.h"
 
@@ -22,7 +22,7 @@ typedef void product_function(const void *a, const void *b, void *c, void *scrat
 struct compiled_product {
     struct product_plan plan;
     product_function *run;
-    LLVMOrcLLJITRef jit;
+    struct cpu_jit *jit;
     double compile_ms;
     char *assembly; /* malloc memory, where asked for */
 };
@@ -117,7 +117,7 @@ static inline LLVMMemoryBufferRef testing_code(struct testing_module *t, LLVMCod
 }
 
 /* The function `name` of the module, which is gone then; *assembly (or NULL) is malloc memory. */
-static inline void *testing_end(struct testing_module *t, const char *name, LLVMOrcLLJITRef *jit,
+static inline void *testing_end(struct testing_module *t, const char *name, struct cpu_jit **jit,
                                 char **assembly) {
     char *why = NULL;
     if (LLVMVerifyModule(t->b.module, LLVMPrintMessageAction, &why)) abort();
@@ -136,16 +136,14 @@ static inline void *testing_end(struct testing_module *t, const char *name, LLVM
     LLVMDisposeModule(t->b.module);
     LLVMContextDispose(t->b.context);
     LLVMDisposeTargetMachine(t->machine);
-    testing_check(LLVMOrcCreateLLJIT(jit, NULL));
-    LLVMOrcJITDylibRef library = LLVMOrcLLJITGetMainJITDylib(*jit);
-    LLVMOrcDefinitionGeneratorRef process;
-    testing_check(LLVMOrcCreateDynamicLibrarySearchGeneratorForProcess(
-        &process, LLVMOrcLLJITGetGlobalPrefix(*jit), NULL, NULL));
-    LLVMOrcJITDylibAddGenerator(library, process);
-    testing_check(LLVMOrcLLJITAddObjectFile(*jit, library, object));
-    LLVMOrcExecutorAddress address;
-    testing_check(LLVMOrcLLJITLookup(*jit, &address, name));
-    return (void *)(uintptr_t)address;
+    struct diag diag;
+    diag_init(&diag, "product", NULL, 0);
+    struct cpu_code code = {.data = (void *)LLVMGetBufferStart(object),
+                            .size = LLVMGetBufferSize(object)};
+    *jit = cpu_jit_new(&code, name, &diag);
+    if (!*jit) abort();
+    LLVMDisposeMemoryBuffer(object);
+    return (void *)(uintptr_t)cpu_jit_entry(*jit);
 }
 
 /* As for the machine at hand, or (unless NULL) planned and emitted for another one, whose vectors
@@ -166,7 +164,7 @@ static inline struct compiled_product testing_compile(const struct product_spec 
 }
 
 static inline void testing_free(struct compiled_product *p) {
-    testing_check(LLVMOrcDisposeLLJIT(p->jit));
+    cpu_jit_free(p->jit);
     free(p->assembly);
 }
 

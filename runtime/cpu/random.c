@@ -3,20 +3,15 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/cpu/clones.h"
 #include "runtime/cpu/number.h"
 
 static inline uint32_t rotate(uint32_t x, int n) {
     return x << n | x >> (32 - n);
 }
 
-/* Blocks at once, which the loops over them make vectors of. Compiled several times; the loader
- * picks what the processor offers. Sanitizers start later than the resolvers that this needs. */
+/* Blocks at once, which the loops over them make vectors of. */
 enum { BLOCKS = 64 };
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
-#else
-#define CLONES
-#endif
 
 /* The counters' words in x and y; then the blocks' words. */
 CLONES __attribute__((optimize("O3"))) static void threefry(uint64_t key, uint32_t *restrict x,

@@ -18,7 +18,7 @@ enum { CHAINS = 12, PEAK_STEPS = 20000 };
 typedef void peak_function(int64_t steps, void *sums);
 
 /* void peak(i64 steps, ptr sums): CHAINS chains of multiply-adds, a vector each. */
-static peak_function *compile_peak(enum element_type type, LLVMOrcLLJITRef *jit, int *lanes) {
+static peak_function *compile_peak(enum element_type type, struct cpu_jit **jit, int *lanes) {
     struct testing_module t = testing_begin();
     struct cpu_builder *b = &t.b;
     *lanes = t.target.vector_bytes / element_type_size(type);
@@ -185,7 +185,7 @@ int main(int argc, char **argv) {
         shares[i] = (struct share){&p, a, b, c, buffer(p.plan.scratch), begin, end};
     }
     shares[0].end = threads == 1 ? p.plan.units : shares[0].end;
-    LLVMOrcLLJITRef peak_jit;
+    struct cpu_jit *peak_jit;
     peak_function *peak = compile_peak(p.plan.type, &peak_jit, &lanes);
     double peak_time = 1e9, best = measure(shares, threads, peak, &peak_time);
     double rate = 2e-9 * (double)m * (double)n * (double)k / best;
@@ -197,6 +197,6 @@ int main(int argc, char **argv) {
            p.plan.vectors * p.plan.lanes, p.plan.m_block, p.plan.n_block, p.plan.k_block,
            (int)p.plan.a_mode, p.plan.units, p.plan.scratch >> 10);
     testing_free(&p);
-    testing_check(LLVMOrcDisposeLLJIT(peak_jit));
+    cpu_jit_free(peak_jit);
     return 0;
 }
