@@ -1,5 +1,6 @@
-/* LAPACK's routines, as JAX calls them on CPUs, in HLO: for targets that have no library. The texts
- * are in lapack_templates.h; this file says what their words stand for. */
+/* LAPACK's routines, as JAX calls them on CPUs and XLA by names of its own, in HLO: for targets
+ * that have no library. The texts are in lapack_templates.h; this file says what their words stand
+ * for. */
 #include <string.h>
 
 #include "ir/custom_call.h"
@@ -99,7 +100,7 @@ static const char *potrf(struct call *c) {
                               d + 2 < shape->rank ? (long long)shape->dims[d] : 1);
     word(c, "CORNER", corner);
     word(c, "I1", shape_text(c, c->instr->shape->tuple[1]));
-    flag(c, "lower", custom_call_letter(c->instr, "uplo", 'L') == 'L');
+    flag(c, "lower", custom_call_reads_lower(c->instr));
     return lapack_potrf;
 }
 
@@ -259,11 +260,23 @@ static void jacobi_words(struct call *c, int64_t size, const char *state) {
     word(c, "shufflecolumns", shuffle(c, half, 2, "[0:$B],[0:$E],", ""));
 }
 
-static const char *syevd(struct call *c) {
-    if (c->rows != c->columns || !results_fit(c, 3, (int64_t[]){c->rows, 1})) return NULL;
+static const char *eigen(struct call *c, int results) {
+    if (c->rows != c->columns || !results_fit(c, results, (int64_t[]){c->rows, 1})) return NULL;
     jacobi_words(c, c->rows, "(s32[], $T[$B,$E,$E], $T[$B,$E,$E])");
-    word(c, "SIDE", custom_call_letter(c->instr, "uplo", 'L') == 'L' ? "GE" : "LE");
+    word(c, "SIDE", custom_call_reads_lower(c->instr) ? "GE" : "LE");
+    word(c, "RESULT",
+         results == 3 ? " info = $O2 broadcast(nought), dimensions={}\n"
+                        " ROOT r = tuple(vectors, values2, info) }\n"
+                      : " ROOT r = tuple(vectors, values2) }\n");
     return lapack_syevd;
+}
+
+static const char *syevd(struct call *c) {
+    return eigen(c, 3);
+}
+
+static const char *eigh(struct call *c) {
+    return eigen(c, 2);
 }
 
 /* The result is (operand, s, u, v^H, info); of u and v^H the one on the long side may be wanted
@@ -317,17 +330,16 @@ static const struct {
     {"gtsv_ffi", gtsv, 3},   {"geqrf_ffi", geqrf, 0}, {"geqp3_ffi", geqp3, 0},
     {"gehrd_ffi", gehrd, 0}, {"orgqr_ffi", orgqr, 0}, {"ungqr_ffi", orgqr, 0},
     {"ormqr_ffi", ormqr, 0}, {"unmqr_ffi", ormqr, 0}, {"syevd_ffi", syevd, 0},
-    {"heevd_ffi", syevd, 0}, {"gesdd_ffi", gesdd, 0}, {"gesvd_ffi", gesdd, 0},
+    {"heevd_ffi", syevd, 0}, {"eigh", eigh, 0},       {"gesdd_ffi", gesdd, 0},
+    {"gesvd_ffi", gesdd, 0},
 };
 
 /* ---- the pass ---- */
 
 static int routine_of(const struct hlo_instr *instr) {
-    const char *target =
-        instr->opcode == OP_CUSTOM_CALL ? instr_text(instr, ATTR_CUSTOM_CALL_TARGET) : NULL;
-    if (!target || strncmp(target, "lapack_", 7) || strlen(target) < 9) return -1;
-    for (size_t i = 0; i < sizeof routines / sizeof *routines; i++)
-        if (strcmp(target + 8, routines[i].name) == 0) return (int)i;
+    const char *name = instr->opcode == OP_CUSTOM_CALL ? custom_call_lapack_routine(instr) : NULL;
+    for (size_t i = 0; name && i < sizeof routines / sizeof *routines; i++)
+        if (strcmp(name, routines[i].name) == 0) return (int)i;
     return -1;
 }
 

@@ -140,8 +140,7 @@ static const char lapack_syevd[] = LAPACK_SHARED
     " scale2 = $R[$B,$N] broadcast(scale), dimensions={0}\n"
     " vectors = $O0 reshape(slice(v4), slice={[0:$B],[0:$N],[0:$N]})\n"
     " values2 = $O1 reshape(multiply(values, scale2))\n"
-    " info = $O2 broadcast(nought), dimensions={}\n"
-    " ROOT r = tuple(vectors, values2, info) }\n";
+    "$RESULT";
 
 /* Singular values descending, with vectors: w has the columns of the taller of a matrix and its
  * adjoint as rows, turned until they are orthogonal (Hestenes, 1958); v collects the turns. Then

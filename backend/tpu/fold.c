@@ -23,14 +23,29 @@ static bool begins_with_identity(const struct hlo_instr *init, enum hlo_opcode o
     return init->opcode == OP_CONSTANT && instr_is_splat(init, identity_of(opcode));
 }
 
+/* Reducers that choose among numbers and their places (arg-max) do so in any order, but for NaN:
+ * of several they keep the one that they see first. So what has the lower place goes first. Where
+ * an integer is no place, any order is as good. */
+static int find_place(const struct fold *fold) {
+    int place = -1;
+    bool floats = false;
+    for (int i = 0; i < fold->parts; i++) {
+        enum element_type type = fold->reduce->operands[i]->shape->type;
+        floats |= element_type_is_float(type);
+        if (place < 0 && element_type_is_integral(type)) place = i;
+    }
+    return floats ? place : -1;
+}
+
 bool fold_find(struct fold *fold, const struct hlo_instr *reduce) {
-    *fold = (struct fold){.reduce = reduce, .parts = reduce->noperands / 2};
+    *fold = (struct fold){.reduce = reduce, .parts = reduce->noperands / 2, .place = -1};
     if (reduce->opcode != OP_REDUCE || fold->parts > FOLD_MOST_PARTS) return false;
     const struct hlo_computation *reducer = reduce->called[0];
     if (fold->parts == 1) fold->opcode = reducer_operation(reducer);
     enum element_type type = reduce->operands[0]->shape->type;
     if (reducer_only_chooses(reducer)) {
         fold->from_init = true;
+        fold->place = find_place(fold);
         return true;
     }
     if (fold->parts != 1 || !has_identity(fold->opcode, type)) return false;
@@ -88,8 +103,14 @@ void fold_step(struct values *g, const struct fold *fold, const struct tval *acc
 }
 
 void fold_join(struct values *g, const struct fold *fold, struct tval *a, const struct tval *b) {
-    struct tval results[FOLD_MOST_PARTS];
-    apply(g, fold, a, b, results);
+    struct tval results[FOLD_MOST_PARTS], first[FOLD_MOST_PARTS], last[FOLD_MOST_PARTS];
+    treg swap =
+        fold->place < 0 ? 0 : k_binary(g->k, TPU_VLTS, b[fold->place].v[0], a[fold->place].v[0]);
+    for (int i = 0; i < fold->parts; i++) {
+        first[i] = swap ? element_select(g->k, swap, b[i], a[i]) : a[i];
+        last[i] = swap ? element_select(g->k, swap, a[i], b[i]) : b[i];
+    }
+    apply(g, fold, first, last, results);
     for (int i = 0; i < fold->parts; i++)
         a[i] = results[i];
 }

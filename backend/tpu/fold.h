@@ -12,6 +12,7 @@ struct fold {
     const struct hlo_instr *reduce;
     int parts;              /* operands, and leaves of the result */
     enum hlo_opcode opcode; /* the one operation of the reducer, or OPCODE_INVALID */
+    int place;              /* the part that may number the elements; -1: none does */
     bool from_init;         /* accumulators begin with the initial values, else with the identity */
     struct tval start[FOLD_MOST_PARTS]; /* fold_prepare */
     struct tval init[FOLD_MOST_PARTS];
