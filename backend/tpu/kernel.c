@@ -72,6 +72,24 @@ void k_move_s(struct kernel *k, treg dest, treg b) {
     k_emit(k, (struct mop){.op = TPU_SMOV, .d = dest, .b = b, .bkind = MIR_B_REG});
 }
 
+treg k_variable(struct kernel *k, int32_t value) {
+    treg v = mir_reg(k->mir, MIR_S);
+    k_move_s(k, v, sx_reg(k, sx_const(value)));
+    return v;
+}
+
+void k_add_if(struct kernel *k, treg v, int32_t n, treg predicate) {
+    k_emit(k, (struct mop){
+                  .op = TPU_SADD, .d = v, .a = v, .bkind = MIR_B_IMM, .imm = n, .pred = predicate});
+}
+
+treg k_count_around(struct kernel *k, treg v, int32_t limit, treg predicate) {
+    k_add_if(k, v, 1, predicate);
+    treg over = k_binary_i(k, TPU_SGES, v, limit);
+    k_add_if(k, v, -limit, over);
+    return over;
+}
+
 treg k_copy(struct kernel *k, treg v) {
     return k_emit(k, (struct mop){.op = TPU_VMOV, .b = v, .bkind = MIR_B_REG});
 }

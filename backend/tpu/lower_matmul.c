@@ -34,27 +34,8 @@ struct matmul {
 
 /* ---- scalars ---- */
 
-static treg variable(struct matmul *x, int64_t value) {
-    treg v = mir_reg(x->job.k->mir, MIR_S);
-    k_move_s(x->job.k, v, sx_reg(x->job.k, sx_const((int32_t)value)));
-    return v;
-}
-
 static struct sx of(treg v) {
     return sx_of(v, 0, INT32_MAX);
-}
-
-static void add_if(struct kernel *k, treg v, int32_t n, treg predicate) {
-    k_emit(k, (struct mop){
-                  .op = TPU_SADD, .d = v, .a = v, .bkind = MIR_B_IMM, .imm = n, .pred = predicate});
-}
-
-/* v counts 0 .. limit - 1 and around; returns the predicate that it went around. */
-static treg count_around(struct kernel *k, treg v, int32_t limit, treg predicate) {
-    add_if(k, v, 1, predicate);
-    treg over = k_binary_i(k, TPU_SGES, v, limit);
-    add_if(k, v, -limit, over);
-    return over;
 }
 
 /* ---- sizes ---- */
@@ -191,12 +172,12 @@ static void load_slab(struct matmul *x) {
     to = sx_addi(sx_muli(k, buffer, (int32_t)x->slab_a), (int32_t)x->a_row);
     job_start(&x->job, SMEM_SLAB_A, flag, from, sx_muli(k, to, TPU_LANES), some);
     k_block(k);
-    count_around(k, x->load_buffer, BUFFERS, 0);
-    count_around(k, x->load_flag, 2, 0);
-    treg next = count_around(k, x->load_k, (int32_t)x->k_tiles, 0);
-    next = count_around(k, x->load_n, (int32_t)x->n_blocks, next);
-    add_if(k, x->load_m, 1, next);
-    add_if(k, x->to_load, -1, 0);
+    k_count_around(k, x->load_buffer, BUFFERS, 0);
+    k_count_around(k, x->load_flag, 2, 0);
+    treg next = k_count_around(k, x->load_k, (int32_t)x->k_tiles, 0);
+    next = k_count_around(k, x->load_n, (int32_t)x->n_blocks, next);
+    k_add_if(k, x->load_m, 1, next);
+    k_add_if(k, x->to_load, -1, 0);
     k_block(k);
 }
 
@@ -308,7 +289,7 @@ static struct sx next_weights(struct matmul *x, struct sx stream, bool may_be_la
         wait_slab(x, FLAG_A, other, some);
         treg buffer = k_binary_i(k, TPU_SADD, x->buffer, 1);
         last = s_compare(k, TPU_SGES, stream, sx_const((int32_t)x->streams - 1));
-        add_if(k, buffer, -BUFFERS, k_binary_i(k, TPU_SGES, buffer, BUFFERS));
+        k_add_if(k, buffer, -BUFFERS, k_binary_i(k, TPU_SGES, buffer, BUFFERS));
         treg there = sx_reg(k, buffer_row(x, x->b_row, x->slab_b, of(buffer)));
         k_emit(k, (struct mop){
                       .op = TPU_SMOV, .d = row, .b = there, .bkind = MIR_B_REG, .pred = last});
@@ -409,9 +390,9 @@ static void run_slab(struct matmul *x, enum slab_kind kind) {
     run_stream(x, pair, 0, kind);
     run_stream(x, sx_addi(pair, 1), 1, kind);
     loop_end(k, &loop, 0);
-    count_around(k, x->buffer, BUFFERS, 0);
-    count_around(k, x->flag, 2, 0);
-    add_if(k, x->left, -1, 0);
+    k_count_around(k, x->buffer, BUFFERS, 0);
+    k_count_around(k, x->flag, 2, 0);
+    k_add_if(k, x->left, -1, 0);
     k_block(k);
 }
 
@@ -432,20 +413,20 @@ static void begin_block(struct matmul *x) {
 
 static void init_variables(struct matmul *x) {
     int64_t slabs = x->m_blocks * x->n_blocks * x->k_tiles;
-    x->block = variable(x, 0);
-    x->c_base = variable(x, 0);
-    x->c_hbm = variable(x, 0);
-    x->buffer = variable(x, 0);
-    x->flag = variable(x, 0);
-    x->to_load = variable(x, slabs);
-    x->load_k = variable(x, 0);
-    x->load_n = variable(x, 0);
-    x->load_m = variable(x, 0);
-    x->load_buffer = variable(x, 0);
-    x->load_flag = variable(x, 0);
-    x->left = variable(x, slabs - 1);
-    x->last_c = variable(x, x->c_row);
-    x->last_hbm = variable(x, x->c.word);
+    x->block = k_variable(x->job.k, 0);
+    x->c_base = k_variable(x->job.k, 0);
+    x->c_hbm = k_variable(x->job.k, 0);
+    x->buffer = k_variable(x->job.k, 0);
+    x->flag = k_variable(x->job.k, 0);
+    x->to_load = k_variable(x->job.k, (int32_t)(slabs));
+    x->load_k = k_variable(x->job.k, 0);
+    x->load_n = k_variable(x->job.k, 0);
+    x->load_m = k_variable(x->job.k, 0);
+    x->load_buffer = k_variable(x->job.k, 0);
+    x->load_flag = k_variable(x->job.k, 0);
+    x->left = k_variable(x->job.k, (int32_t)(slabs - 1));
+    x->last_c = k_variable(x->job.k, (int32_t)(x->c_row));
+    x->last_hbm = k_variable(x->job.k, (int32_t)(x->c.word));
 }
 
 /* The first weights shift in while the rest is still on its way. */
@@ -485,7 +466,7 @@ static void multiply(struct matmul *x) {
         loop_end(k, &middle, 0);
     }
     run_slab(x, SLAB_LAST);
-    add_if(k, x->block, 1, 0);
+    k_add_if(k, x->block, 1, 0);
     k_block(k);
     loop_end(k, &blocks, 0);
     finish(x);

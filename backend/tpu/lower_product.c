@@ -504,6 +504,7 @@ static bool lower_with(struct lower *lower, const struct hlo_instr *instr,
     bool fused = instr != product, taken = false;
     if (!product_find(&x.p, product, lower->options)) return lower_map(lower, instr);
     if (!fused && !lower_matmul(lower, &x.p, &taken)) return false;
+    if (!taken && !lower_panel(lower, instr, &x.p, &taken)) return false;
     if (taken) return true;
     job_open(&x.job, lower, instr);
     bool direct =

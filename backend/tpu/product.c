@@ -110,6 +110,32 @@ static void find_convolution(struct product *p) {
     add_part(sum, 0, kernel->dims[labels->kernel_input]);
 }
 
+/* ---- dimensions ---- */
+
+int product_operand_dim(const struct product *p, int operand, int axis, int part) {
+    if (p->instr->opcode == OP_DOT) return dim_of_part(p, operand, axis, part);
+    const struct dim_labels *labels = labels_of(p);
+    if (operand == 1) {
+        if (axis != AXIS_K) return labels->kernel_output;
+        return part ? labels->kernel_spatial[part - 1] : labels->kernel_input;
+    }
+    if (axis == AXIS_K && part == 0) return labels->input_feature;
+    return part ? labels->input_spatial[part - 1] : labels->input_batch;
+}
+
+int product_result_dim(const struct product *p, int axis, int part) {
+    if (p->instr->opcode == OP_DOT) {
+        int batches = batch_dims(p->instr, 0).count, before = 0;
+        if (product_operand(p, axis) == 1)
+            while (free_dim(p, 0, before) >= 0)
+                before++;
+        return batches + before + part;
+    }
+    const struct dim_labels *labels = labels_of(p);
+    if (product_operand(p, axis) == 1) return labels->output_feature;
+    return part ? labels->output_spatial[part - 1] : labels->output_batch;
+}
+
 /* ---- which part is minor ---- */
 
 /* The part of an axis that runs along dimension `d` of an operand, one to one; -1: none. */

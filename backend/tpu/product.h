@@ -50,9 +50,18 @@ int product_operand(const struct product *p, int free);
 void product_result_place(struct kernel *k, const struct product *p, const struct ix *index,
                           struct ix *batch, struct ix *m, struct ix *n);
 
+/* Dimension of an operand, or of the result, that a part of an axis is; -1: none. Of a convolution's
+ * input, the dimension that the part goes over. */
+int product_operand_dim(const struct product *p, int operand, int axis, int part);
+int product_result_dim(const struct product *p, int axis, int part);
+
 /* Whether it is one of those that lower_matmul takes where VMEM has room for its slabs. */
 bool product_is_matmul(const struct product *p, const struct tpu_chip *chip);
 /* Large products of whole tiles; *taken: it was one. False with an error in diag. */
 bool lower_matmul(struct lower *lower, const struct product *p, bool *taken);
+/* Products of any size whose arrays are matrices in tiles (panel.h); `kernel` is the product or a
+ * fusion with it. As lower_matmul. */
+bool lower_panel(struct lower *lower, const struct hlo_instr *kernel, const struct product *p,
+                 bool *taken);
 
 #endif

@@ -1,0 +1,966 @@
+/* Products of any size: blocks of both operands stream from HBM to VMEM while the blocks before
+ * them are multiplied; a block of the result is added up in VMEM over all of k, then what is fused
+ * to the product happens to it, and it leaves while the next one is computed. Within a block there
+ * is one loop, so simple that it is pipelined: in a turn a tile of weights shifts into each matrix
+ * unit, a chunk of rows streams through, and results are added to what is in VMEM. Registers of the
+ * operands' tiles are what the units take, so nothing is laid out anew; lanes and rows of k that
+ * are padding are masked as they are pushed. */
+#include "backend/tpu/panel.h"
+
+enum { FLAG_A = 8, FLAG_B = 9, FLAG_EXTRA = 10, FLAG_RESULT = 11 };
+enum { MOST_RESULTS = 8, MOST_EXTRAS = 8, TILE_GROUPS = TPU_LANES / TPU_SUBLANES };
+
+/* A block of a matrix in VMEM, or the matrix itself where it lives there: row of the tile at
+ * (batch, group, tile) = row + batch * batch_step + group * group_step + tile * tile_step. */
+struct panel {
+    struct matrix matrix;
+    bool direct; /* it is the matrix itself */
+    int tag;
+    int64_t row, rows; /* first row, and rows of a buffer */
+    int buffers;
+    int32_t batch_step, group_step, tile_step;
+};
+
+/* Arrays of the result's dims: other operands of what is fused, and results. */
+struct beside {
+    struct panel panel;
+    const struct hlo_instr *instr; /* an operand of the kernel; a result: the one inside */
+};
+
+struct paneler {
+    struct job job;
+    struct panel_plan plan;
+    struct panel a, raw, b, c; /* raw: A before it is turned */
+    struct beside extra[MOST_EXTRAS], result[MOST_RESULTS];
+    int nextra, nresult;
+    bool passes;   /* over each block of C before it leaves */
+    bool is_fused; /* the kernel is a fusion of the product with other work */
+    int64_t steps;
+    /* Scalars that change as the program goes on. */
+    treg at[PANEL_AXES], next[PANEL_AXES]; /* the block in use, and the one after it */
+    treg a_buffer, b_buffer, c_buffer;     /* in use */
+    treg a_fresh, b_fresh;                 /* 1: the block in use has just been loaded */
+    treg left, done;                       /* steps after this one; blocks of C that are done */
+};
+
+static struct sx of(treg v, int64_t limit) {
+    return sx_of(v, 0, limit - 1);
+}
+
+static int32_t axis_block(const struct paneler *x, int axis) {
+    return (int32_t)x->plan.block[axis];
+}
+
+/* ---- matrices and their blocks ---- */
+
+static void use_directly(struct panel *panel) {
+    const struct matrix *m = &panel->matrix;
+    panel->direct = true;
+    panel->tag = m->array.tag;
+    panel->row = m->array.row;
+    panel->buffers = 1;
+    panel->tile_step = m->tile;
+    panel->group_step = (int32_t)(m->tiles * m->tile);
+    panel->batch_step = (int32_t)(m->groups * m->tiles * m->tile);
+}
+
+/* Buffers for blocks of `tiles` times `groups` times batches: tile by tile, so that groups follow
+ * each other. */
+static bool make_panel(struct paneler *x, struct panel *panel, int64_t rows, int buffers,
+                       int64_t groups, int32_t tile) {
+    panel->tag = k_tag(x->job.k);
+    panel->rows = rows;
+    panel->buffers = buffers;
+    panel->group_step = tile;
+    panel->batch_step = (int32_t)(groups * tile);
+    panel->tile_step = (int32_t)(panel->batch_step * x->plan.block[PANEL_BATCH]);
+    panel->row = job_rows(&x->job, rows * buffers);
+    return panel->row >= 0;
+}
+
+/* Whole blocks of f32 in VMEM that is read nowhere past the array's end. */
+static bool is_direct(const struct paneler *x, const struct matrix *m, bool along_k, int own) {
+    const struct panel_plan *plan = &x->plan;
+    if (!m->array.in_vmem || m->array.layout.type != TYPE_F32 || m->array.shift) return false;
+    int64_t unit = own == PANEL_M ? plan->chunk : panel_width(plan) * TILE_GROUPS;
+    bool k_whole = plan->blocks[PANEL_K] * plan->block[PANEL_K] == plan->total[PANEL_K];
+    if (own == PANEL_M) {
+        bool short_one = m->tile < TPU_SUBLANES && m->groups == 1;
+        return k_whole && (short_one || (plan->block[PANEL_M] % unit == 0 &&
+                                         m->groups % plan->block[PANEL_M] == 0));
+    }
+    bool n_whole = plan->blocks[PANEL_N] == 1 && panel_width(plan) == plan->total[PANEL_N];
+    if (along_k) return k_whole && n_whole && m->groups % unit == 0;
+    return n_whole && k_whole && m->groups == plan->total[PANEL_K] * TILE_GROUPS;
+}
+
+static bool make_operands(struct paneler *x) {
+    const struct panel_plan *plan = &x->plan;
+    struct panel_rows rows = panel_rows(plan);
+    int64_t k_groups = plan->block[PANEL_K] * TILE_GROUPS;
+    x->a.matrix = plan->a;
+    x->b.matrix = plan->b;
+    if (plan->a_turned) {
+        x->raw.matrix = plan->a;
+        if (!make_panel(x, &x->raw, rows.a, 1, k_groups, plan->a.tile)) return false;
+        if (!make_panel(x, &x->a, rows.turned, 1, panel_pitch(plan), TPU_SUBLANES)) return false;
+    } else if (is_direct(x, &plan->a, true, PANEL_M)) {
+        use_directly(&x->a);
+    } else if (!make_panel(x, &x->a, rows.a, panel_buffers(plan, true), panel_pitch(plan),
+                           plan->a.tile)) {
+        return false;
+    }
+    if (is_direct(x, &plan->b, plan->b_turned, PANEL_N)) {
+        use_directly(&x->b);
+        return true;
+    }
+    int64_t groups = plan->b_turned ? panel_width(plan) * TILE_GROUPS : k_groups;
+    return make_panel(x, &x->b, rows.b, panel_buffers(plan, false), groups, plan->b.tile);
+}
+
+static bool make_beside(struct paneler *x, struct beside *beside) {
+    struct panel *panel = &beside->panel;
+    if (panel->matrix.array.in_vmem) {
+        use_directly(panel);
+        return true;
+    }
+    int64_t tiles = x->plan.block[PANEL_N] * x->plan.block[PANEL_BATCH] * x->plan.block[PANEL_M];
+    return make_panel(x, panel, tiles * panel->matrix.tile + TPU_SUBLANES, 1,
+                      x->plan.block[PANEL_M], panel->matrix.tile);
+}
+
+static bool make_results(struct paneler *x) {
+    const struct panel_plan *plan = &x->plan;
+    x->c.matrix = plan->c;
+    if (!make_panel(x, &x->c, panel_rows(plan).c, x->passes ? 1 : panel_result_buffers(plan),
+                    panel_pitch(plan), TPU_SUBLANES))
+        return false;
+    for (int i = 0; i < x->nextra; i++)
+        if (!make_beside(x, &x->extra[i])) return false;
+    for (int i = 0; i < x->nresult && x->passes; i++)
+        if (!make_beside(x, &x->result[i])) return false;
+    return true;
+}
+
+/* Row of a buffer, or of the matrix where it is used directly: the block's first. */
+static struct sx block_row(struct paneler *x, const struct panel *panel, treg buffer,
+                           struct sx batch, struct sx group, struct sx tile) {
+    struct kernel *k = x->job.k;
+    if (!panel->direct) {
+        if (panel->buffers == 1) return sx_const((int32_t)panel->row);
+        struct sx row = sx_muli(k, of(buffer, panel->buffers), (int32_t)panel->rows);
+        return sx_addi(row, (int32_t)panel->row);
+    }
+    struct sx row = sx_muli(k, batch, panel->batch_step);
+    row = sx_add(k, row, sx_muli(k, group, panel->group_step));
+    row = sx_add(k, row, sx_muli(k, tile, panel->tile_step));
+    return sx_addi(row, (int32_t)panel->row);
+}
+
+/* ---- DMA ---- */
+
+struct region { /* of a matrix: its first places, and how many */
+    struct sx batch, group, tile;
+    struct sx batches, groups, tiles;
+};
+
+static void put_word(struct kernel *k, int word, struct sx value) {
+    treg zero = k_emit(k, (struct mop){.op = TPU_SMOV, .bkind = MIR_B_IMM});
+    k_emit(k,
+           (struct mop){
+               .op = TPU_SST, .d = sx_reg(k, value), .a = zero, .bkind = MIR_B_IMM, .imm = word});
+}
+
+/* Starts moving a region between the matrix and a buffer that begins at `row`. */
+static void move_region(struct paneler *x, const struct panel *panel, const struct region *region,
+                        struct sx row, bool load, int flag, treg predicate) {
+    enum { COUNT = 4, LEVEL = 3 }; /* words of a descriptor */
+    struct kernel *k = x->job.k;
+    const struct matrix *m = &panel->matrix;
+    int32_t tile = m->tile * TPU_LANES;
+    int32_t home[] = {(int32_t)m->tiles * tile, tile, (int32_t)(m->groups * m->tiles) * tile};
+    int32_t here[] = {panel->group_step * TPU_LANES, panel->tile_step * TPU_LANES,
+                      panel->batch_step * TPU_LANES};
+    const struct sx counts[] = {region->groups, region->tiles, region->batches};
+    uint8_t memory = m->array.in_vmem ? TPU_VMEM : TPU_HBM;
+    struct tpu_dma dma = {
+        .from = load ? memory : TPU_VMEM, .to = load ? TPU_VMEM : memory, .length = (uint32_t)tile};
+    for (int l = 0; l < TPU_DMA_LEVELS; l++) {
+        dma.count[l] = sx_is_const(counts[l]) ? (uint32_t)counts[l].c : 1;
+        dma.source_stride[l] = load ? home[l] : here[l];
+        dma.target_stride[l] = load ? here[l] : home[l];
+    }
+    job_describe(&x->job, SMEM_SLAB_A, flag, &dma);
+    for (int l = 0; l < TPU_DMA_LEVELS; l++)
+        if (!sx_is_const(counts[l])) put_word(k, SMEM_SLAB_A + COUNT + LEVEL * l, counts[l]);
+    struct sx at = sx_muli(k, region->batch, home[2]);
+    at = sx_add(k, at, sx_muli(k, region->group, home[0]));
+    at = sx_add(k, at, sx_muli(k, region->tile, home[1]));
+    int64_t first = m->array.in_vmem ? m->array.row * TPU_LANES : m->array.word;
+    at = sx_addi(at, (int32_t)first);
+    struct sx vmem = sx_muli(k, row, TPU_LANES);
+    job_start(&x->job, SMEM_SLAB_A, sx_const(0), load ? at : vmem, load ? vmem : at, predicate);
+}
+
+/* Places from `first` on, `size` of them but for the last ones of all `total`. */
+static struct sx places_left(struct kernel *k, struct sx first, int64_t size, int64_t total) {
+    struct sx count = sx_const((int32_t)size);
+    if (sx_is_const(first) || first.high + size <= total) {
+        if (!sx_is_const(first) || first.c + size <= total) return count;
+        return sx_const((int32_t)(total - first.c));
+    }
+    struct sx left = sx_sub(k, sx_const((int32_t)total), first);
+    return sx_of(k_binary_i(k, TPU_SMINS, sx_reg(k, left), (int32_t)size), 1, size);
+}
+
+static struct sx first_of(struct paneler *x, const treg *block, int axis) {
+    if (x->plan.blocks[axis] == 1) return sx_const(0);
+    return sx_muli(x->job.k, of(block[axis], x->plan.blocks[axis]), axis_block(x, axis));
+}
+
+static struct region region_of(struct paneler *x, const treg *block, const struct matrix *m,
+                               int group_axis, int tile_axis) {
+    struct kernel *k = x->job.k;
+    struct region r = {first_of(x, block, PANEL_BATCH),
+                       first_of(x, block, group_axis),
+                       first_of(x, block, tile_axis),
+                       sx_const(0),
+                       sx_const(0),
+                       sx_const(0)};
+    int32_t group_size = axis_block(x, group_axis), tile_size = axis_block(x, tile_axis);
+    if (group_axis != PANEL_M) { /* places of n and k are tiles of 128 */
+        r.group = sx_muli(k, r.group, TILE_GROUPS);
+        group_size *= TILE_GROUPS;
+    }
+    if (tile_axis == PANEL_M) { /* and those of m are groups */
+        r.tile = sx_div(k, r.tile, TILE_GROUPS);
+        tile_size = (tile_size + TILE_GROUPS - 1) / TILE_GROUPS;
+    }
+    r.batches = places_left(k, r.batch, axis_block(x, PANEL_BATCH), x->plan.p.batches);
+    r.groups = places_left(k, r.group, group_size, m->groups);
+    r.tiles = places_left(k, r.tile, tile_size, m->tiles);
+    return r;
+}
+
+/* Starts bringing A's and B's blocks, where the predicates hold. `a`, `b`: their buffers. */
+static void load_a(struct paneler *x, const treg *block, treg buffer, treg predicate) {
+    const struct panel *panel = x->plan.a_turned ? &x->raw : &x->a;
+    if (panel->direct) return;
+    struct region r = region_of(x, block, &panel->matrix, x->plan.a_turned ? PANEL_K : PANEL_M,
+                                x->plan.a_turned ? PANEL_M : PANEL_K);
+    struct sx row = block_row(x, panel, buffer, r.batch, r.group, r.tile);
+    move_region(x, panel, &r, row, true, FLAG_A, predicate);
+    k_block(x->job.k);
+}
+
+static void load_b(struct paneler *x, const treg *block, treg buffer, treg predicate) {
+    if (x->b.direct) return;
+    struct region r = region_of(x, block, &x->b.matrix, x->plan.b_turned ? PANEL_N : PANEL_K,
+                                x->plan.b_turned ? PANEL_K : PANEL_N);
+    struct sx row = block_row(x, &x->b, buffer, r.batch, r.group, r.tile);
+    move_region(x, &x->b, &r, row, true, FLAG_B, predicate);
+    k_block(x->job.k);
+}
+
+static void wait_if(struct paneler *x, int flag, int count, treg predicate) {
+    if (count == 0) return;
+    k_emit(x->job.k,
+           (struct mop){.op = TPU_WAIT, .literal = flag, .imm = count, .pred = predicate});
+}
+
+/* ---- A with its lanes along m ---- */
+
+/* Squares of 128 x 128 through the transpose unit. */
+static void turn_square(struct paneler *x, struct sx from, struct sx to) {
+    struct kernel *k = x->job.k;
+    for (int i = 0; i < TPU_TRANSPOSE_MAX; i++) {
+        struct sx row = sx_addi(from, i * x->raw.group_step);
+        treg v = k_load(k, row, MIR_STRIDE_1, sx_const(0), x->raw.tag);
+        v = tile_unpack(k, &x->raw.matrix.array.layout, v);
+        bool last = i + 1 == TPU_TRANSPOSE_MAX;
+        k_emit(k, (struct mop){.op = last ? TPU_XTRL : TPU_XTR,
+                               .a = v,
+                               .literal = last ? TPU_TRANSPOSE_MAX : 0});
+    }
+    for (int i = 0; i < TPU_TRANSPOSE_MAX; i++)
+        k_store(k, k_emit(k, (struct mop){.op = TPU_XPOP}), sx_addi(to, i * TPU_SUBLANES), 0,
+                x->a.tag);
+}
+
+static void turn(struct paneler *x) {
+    struct kernel *k = x->job.k;
+    struct loop batch_loop, m_loop, k_loop;
+    int64_t lanes = (x->plan.block[PANEL_M] + TILE_GROUPS - 1) / TILE_GROUPS;
+    struct sx batch = loop_begin(k, &batch_loop, x->plan.block[PANEL_BATCH]);
+    struct sx m = loop_begin(k, &m_loop, lanes),
+              kt = loop_begin(k, &k_loop, x->plan.block[PANEL_K]);
+    struct sx from =
+        sx_add(k, sx_muli(k, m, x->raw.tile_step), sx_muli(k, kt, TILE_GROUPS * x->raw.group_step));
+    from = sx_add(k, from, sx_muli(k, batch, x->raw.batch_step));
+    struct sx to =
+        sx_add(k, sx_muli(k, kt, x->a.tile_step), sx_muli(k, m, TILE_GROUPS * x->a.group_step));
+    to = sx_add(k, to, sx_muli(k, batch, x->a.batch_step));
+    turn_square(x, sx_addi(from, (int32_t)x->raw.row), sx_addi(to, (int32_t)x->a.row));
+    loop_end(k, &k_loop, 0);
+    loop_end(k, &m_loop, 0);
+    loop_end(k, &batch_loop, 0);
+}
+
+/* ---- the units ---- */
+
+/* One turn of all units: its place in the block, where its operands and results are. */
+struct turn {
+    struct sx batch, m, n, k; /* chunks of m, tiles of n and k */
+    struct sx a[TPU_MAX_UNITS], b[TPU_MAX_UNITS], c[TPU_MAX_UNITS];
+    treg limit, lanes; /* places of k from this tile on: a scalar, and a mask; 0: all count */
+    treg keep;         /* 0 where sums begin, -1 where they go on; 0: there is nothing to add to */
+};
+
+struct bases {
+    struct sx a, b, c, k_first;
+};
+
+static bool adds(const struct paneler *x) {
+    return x->plan.total[PANEL_K] > 1 || x->plan.p.parts > 1;
+}
+
+static void find_rows(struct paneler *x, const struct bases *base, struct turn *t) {
+    struct kernel *k = x->job.k;
+    const struct panel_plan *plan = &x->plan;
+    int32_t own = plan->b_turned ? TILE_GROUPS * x->b.group_step : x->b.tile_step;
+    int32_t along = plan->b_turned ? x->b.tile_step : TILE_GROUPS * x->b.group_step;
+    int32_t a_chunk = (int32_t)plan->chunk * x->a.group_step;
+    int32_t c_chunk = (int32_t)plan->chunk * x->c.group_step;
+    struct sx a = sx_add(k, base->a, sx_muli(k, t->k, x->a.tile_step));
+    a = sx_add(k, a, sx_muli(k, t->batch, x->a.batch_step));
+    a = sx_add(k, a, sx_muli(k, t->m, a_chunk));
+    struct sx b = sx_add(k, base->b, sx_muli(k, t->k, along));
+    b = sx_add(k, b, sx_muli(k, t->batch, x->b.batch_step));
+    b = sx_add(k, b, sx_muli(k, t->n, own));
+    struct sx c = sx_add(k, base->c, sx_muli(k, t->n, x->c.tile_step));
+    c = sx_add(k, c, sx_muli(k, t->batch, x->c.batch_step));
+    c = sx_add(k, c, sx_muli(k, t->m, c_chunk));
+    for (int u = 0; u < plan->units; u++) {
+        t->a[u] = plan->split_m ? sx_addi(a, u * a_chunk) : a;
+        t->b[u] = plan->split_m ? b : sx_addi(b, u * own);
+        t->c[u] = sx_addi(c, u * (plan->split_m ? c_chunk : x->c.tile_step));
+    }
+    struct sx at = sx_add(k, base->k_first, t->k);
+    t->limit = t->lanes = t->keep = 0;
+    if (plan->ragged_k) {
+        struct sx limit = sx_sub(k, sx_const((int32_t)plan->k_size), sx_muli(k, at, TPU_LANES));
+        t->limit = sx_reg(k, limit);
+        t->lanes = k_binary_s(k, TPU_VLTS, k_lane(k), t->limit);
+    }
+    if (!adds(x)) return;
+    treg before = k_binary_i(k, TPU_SRSUB, sx_reg(k, at), 0);
+    t->keep = k_binary_i(k, TPU_SSAR, before, 31);
+}
+
+static int rows_of_push(const struct panel *panel) {
+    return panel->matrix.array.layout.type == TYPE_BF16 ? 2 * TPU_SUBLANES : TPU_SUBLANES;
+}
+
+/* Mask of the rows of push `i` that are below the limit of k; packed rows are bytes of one. */
+static treg mask_of_rows(struct paneler *x, const struct turn *t, int i) {
+    struct kernel *k = x->job.k;
+    int rows = rows_of_push(&x->b);
+    treg left = k_binary_i(k, TPU_SSUB, t->limit, i * rows);
+    if (rows == TPU_SUBLANES) return k_binary_s(k, TPU_VLTS, k_sublane(k), left);
+    treg even = k_binary_i(k, TPU_VSHL, k_sublane(k), 1), odd = k_binary_i(k, TPU_VADD, even, 1);
+    return k_binary(k, TPU_MPACKH, k_binary_s(k, TPU_VLTS, even, left),
+                    k_binary_s(k, TPU_VLTS, odd, left));
+}
+
+static enum tpu_op weight_op(const struct paneler *x, int part) {
+    static const enum tpu_op parts[] = {TPU_WPUSHHI, TPU_WPUSHMID, TPU_WPUSHLO};
+    if (x->plan.p.parts > 1) return parts[part];
+    return rows_of_push(&x->b) > TPU_SUBLANES ? TPU_WPUSHBF : TPU_WPUSHF;
+}
+
+static enum tpu_op data_op(const struct paneler *x, int part) {
+    static const enum tpu_op parts[] = {TPU_MPUSHHI, TPU_MPUSHMID, TPU_MPUSHLO};
+    bool packed = !x->plan.a_turned && rows_of_push(&x->a) > TPU_SUBLANES;
+    if (x->plan.p.parts > 1) return parts[part];
+    return packed ? TPU_MPUSHBF : TPU_MPUSHF;
+}
+
+static void push_weights(struct paneler *x, const struct turn *t, int part, int set) {
+    struct kernel *k = x->job.k;
+    const struct panel_plan *plan = &x->plan;
+    int rows = rows_of_push(&x->b), groups = rows / TPU_SUBLANES;
+    for (int i = 0; i < TPU_MXU_DIM / rows; i++) {
+        treg mask = 0, w = 0;
+        if (plan->ragged_k) mask = plan->b_turned ? t->lanes : mask_of_rows(x, t, i);
+        for (int u = 0; u < plan->units; u++) {
+            struct sx row = sx_addi(t->b[u], i * groups * x->b.group_step);
+            if (u == 0 || !plan->split_m) w = k_load(k, row, MIR_STRIDE_1, sx_const(0), x->b.tag);
+            k_emit(k, (struct mop){.op = weight_op(x, part),
+                                   .d = w,
+                                   .mask = mask,
+                                   .unit = (uint8_t)u,
+                                   .flags = (uint8_t)(set | (i == 0 ? TPU_FLAG_START : 0) |
+                                                      (plan->b_turned ? TPU_FLAG_TRANSPOSE : 0))});
+        }
+    }
+}
+
+static void push_data(struct paneler *x, const struct turn *t, int part, int set, bool cross) {
+    struct kernel *k = x->job.k;
+    const struct panel_plan *plan = &x->plan;
+    enum tpu_op op = data_op(x, part);
+    int groups = op == TPU_MPUSHBF ? 2 : 1;
+    for (int i = 0; i < plan->chunk; i += groups) {
+        treg v = 0;
+        for (int u = 0; u < plan->units; u++) {
+            struct sx row = sx_addi(t->a[u], i * x->a.group_step);
+            if (u == 0 || plan->split_m) v = k_load(k, row, MIR_STRIDE_1, sx_const(0), x->a.tag);
+            k_emit(k, (struct mop){.op = op,
+                                   .d = v,
+                                   .mask = t->lanes,
+                                   .unit = (uint8_t)u,
+                                   .flags = (uint8_t)(set | (cross ? TPU_FLAG_CROSS : 0))});
+        }
+    }
+}
+
+/* Results are added to C, or begin it. */
+static void pop_results(struct paneler *x, const struct turn *t, bool first) {
+    struct kernel *k = x->job.k;
+    for (int i = 0; i < x->plan.chunk; i++) {
+        for (int u = 0; u < x->plan.units; u++) {
+            struct sx row = sx_addi(t->c[u], i * x->c.group_step);
+            struct mop pop = {.op = TPU_MPOP, .unit = (uint8_t)u};
+            if (adds(x)) {
+                treg sum = k_load(k, row, MIR_STRIDE_1, sx_const(0), x->c.tag);
+                pop.op = TPU_MPOPADD;
+                pop.d = first ? k_binary_s(k, TPU_VAND, sum, t->keep) : sum;
+            }
+            k_store(k, k_emit(k, pop), row, 0, x->c.tag);
+        }
+    }
+}
+
+/* All parts of one turn: small products first, as the sum is rounded at its full size by what comes
+ * last; those of parts so small that they do not count are left out. */
+static void run_turn(struct paneler *x, const struct bases *base, struct turn *t, int *set) {
+    int parts = x->plan.p.parts;
+    bool first = true;
+    find_rows(x, base, t);
+    for (int w = parts - 1; w >= 0; w--) {
+        push_weights(x, t, w, *set);
+        for (int d = parts - 1 - w; d >= 0; d--) {
+            push_data(x, t, d, *set, w + d > 0);
+            pop_results(x, t, first);
+            first = false;
+        }
+        *set ^= 1;
+    }
+}
+
+/* The place after this one: k innermost, then chunks of m, tiles of n, batches. */
+static struct turn next_turn(struct paneler *x, const struct turn *t) {
+    struct kernel *k = x->job.k;
+    const struct panel_plan *plan = &x->plan;
+    const int64_t sizes[] = {plan->block[PANEL_K], plan->chunks, panel_width(plan),
+                             plan->block[PANEL_BATCH]};
+    const int32_t steps[] = {1, plan->split_m ? plan->units : 1, plan->split_m ? 1 : plan->units,
+                             1};
+    struct turn next = *t;
+    struct sx *places[] = {&next.k, &next.m, &next.n, &next.batch};
+    treg carry = 0; /* a scalar: -1 where the place before went around; 0: the first one, always */
+    for (int i = 0; i < 4; i++) {
+        int32_t step = steps[i], last = (int32_t)sizes[i] - step;
+        if (last <= 0) continue;
+        treg at = sx_reg(k, *places[i]);
+        treg moved = carry ? k_binary(k, TPU_SSUB, at,
+                                      step == 1 ? carry : k_binary_i(k, TPU_SMUL, carry, step))
+                           : k_binary_i(k, TPU_SADD, at, step);
+        treg over = k_binary_i(k, TPU_SRSUB, moved, last); /* negative: it is past the end */
+        carry = k_binary_i(k, TPU_SSAR, over, 31);
+        *places[i] = sx_of(k_binary(k, TPU_SANDN, moved, carry), 0, last);
+    }
+    return next;
+}
+
+static void move_turn(struct paneler *x, const struct turn *to, const struct turn *from) {
+    const struct sx *a[] = {&to->k, &to->m, &to->n, &to->batch};
+    const struct sx *b[] = {&from->k, &from->m, &from->n, &from->batch};
+    for (int i = 0; i < 4; i++)
+        if (a[i]->r) k_move_s(x->job.k, a[i]->r, sx_reg(x->job.k, *b[i]));
+}
+
+static struct sx place_variable(struct paneler *x, int64_t size, int step) {
+    if (size <= step) return sx_const(0);
+    return sx_of(k_variable(x->job.k, 0), 0, size - step);
+}
+
+/* One block of A and B: in loop turns two by two, so that weight sets take turns. */
+static void multiply(struct paneler *x, const struct bases *base) {
+    struct kernel *k = x->job.k;
+    const struct panel_plan *plan = &x->plan;
+    int n_step = plan->split_m ? 1 : plan->units, m_step = plan->split_m ? plan->units : 1;
+    struct turn at = {.batch = place_variable(x, plan->block[PANEL_BATCH], 1),
+                      .m = place_variable(x, plan->chunks, m_step),
+                      .n = place_variable(x, panel_width(plan), n_step),
+                      .k = place_variable(x, plan->block[PANEL_K], 1)};
+    int64_t turns = plan->block[PANEL_BATCH] * (plan->chunks / m_step) *
+                    (panel_width(plan) / n_step) * plan->block[PANEL_K];
+    int64_t together = plan->p.parts == 1 ? 2 : 1;
+    int set = 0;
+    struct loop loop;
+    if (turns >= together) {
+        loop_begin(k, &loop, turns / together);
+        struct turn now = at;
+        for (int i = 0; i < together; i++) {
+            run_turn(x, base, &now, &set);
+            now = next_turn(x, &now);
+        }
+        move_turn(x, &at, &now);
+        loop_end(k, &loop, 0);
+    }
+    k_block(k);
+    set = 0;
+    if (turns % together) run_turn(x, base, &at, &set);
+    k_block(k);
+}
+
+/* ---- what happens to a block of C ---- */
+
+struct place { /* of a tile of the block, and in the matrix */
+    struct sx batch, group, tile;
+    struct sx all_batch, all_group, all_tile;
+};
+
+/* Row of a tile in a block, or in the matrix itself. */
+static struct sx tile_row(struct paneler *x, const struct panel *panel, struct sx base,
+                          const struct place *p) {
+    struct kernel *k = x->job.k;
+    struct sx row = sx_muli(k, p->batch, panel->batch_step);
+    row = sx_add(k, row, sx_muli(k, p->group, panel->group_step));
+    row = sx_add(k, row, sx_muli(k, p->tile, panel->tile_step));
+    return sx_add(k, base, row);
+}
+
+/* Indices of the result's dimensions. */
+static void find_index(struct paneler *x, const struct place *p, struct ix *index) {
+    struct kernel *k = x->job.k;
+    const struct tpu_layout *layout = &x->plan.c.array.layout;
+    index[layout->order[0]] = ix_lanes(sx_muli(k, p->all_tile, TPU_LANES));
+    if (layout->rank == 1) return;
+    int32_t rows = (int32_t)layout->row_tiles;
+    struct sx row = sx_muli(k, sx_mod(k, p->all_group, rows), TPU_SUBLANES);
+    struct sx rest = sx_div(k, p->all_group, rows);
+    int64_t left = x->plan.c.groups / rows;
+    bool batch = false;
+    index[layout->order[1]] = ix_rows(row);
+    for (int i = 2; i < layout->rank; i++) {
+        int d = layout->order[i];
+        int32_t size = (int32_t)layout->dims[d];
+        index[d] = ix_const(0);
+        if (size == 1) continue;
+        if (left == 1 && !batch) {
+            rest = p->all_batch;
+            left = x->plan.p.batches;
+            batch = true;
+        }
+        index[d] = ix_scalar(left == size ? rest : sx_mod(k, rest, size));
+        rest = left == size ? sx_const(0) : sx_div(k, rest, size);
+        left /= size;
+    }
+}
+
+static struct tval load_tile(struct paneler *x, const struct beside *beside, struct sx base,
+                             const struct place *p) {
+    struct kernel *k = x->job.k;
+    const struct panel *panel = &beside->panel;
+    treg raw = k_load(k, tile_row(x, panel, base, p), MIR_STRIDE_1, sx_const(0), panel->tag);
+    return (struct tval){{tile_unpack(k, &panel->matrix.array.layout, raw), 0}};
+}
+
+struct bases_beside {
+    struct sx c, extra[MOST_EXTRAS], result[MOST_RESULTS];
+};
+
+static void finish_tile(struct paneler *x, const struct bases_beside *base, const struct place *p) {
+    struct kernel *k = x->job.k;
+    struct values *g = &x->job.g;
+    int bindings = g->nbindings, memos = g->nmemos;
+    struct ix index[SHAPE_MAX_RANK];
+    find_index(x, p, index);
+    treg sum = k_load(k, tile_row(x, &x->c, base->c, p), MIR_STRIDE_1, sx_const(0), x->c.tag);
+    struct tval value =
+        element_convert(k, (struct tval){{sum, 0}}, TYPE_F32, x->plan.p.instr->shape->type);
+    value_bind_value(g, x->plan.p.instr, 0, value);
+    for (int i = 0; i < x->nextra; i++)
+        value_bind_value(g, x->extra[i].instr, 0, load_tile(x, &x->extra[i], base->extra[i], p));
+    for (int i = 0; i < x->nresult; i++) {
+        const struct panel *panel = &x->result[i].panel;
+        treg mask = 0;
+        struct tval made = value_at(g, x->result[i].instr, 0, index, 0);
+        treg bits = tile_pack(k, &panel->matrix.array.layout, made.v[0], &mask);
+        k_store(k, bits, tile_row(x, panel, base->result[i], p), mask, panel->tag);
+    }
+    g->nbindings = bindings;
+    g->nmemos = memos;
+}
+
+/* Within the block: places past the result's edge are those at the edge once more. */
+static struct sx clamped(struct paneler *x, struct sx at, struct sx places, int64_t size) {
+    if (sx_is_const(places) && places.c == size) return at;
+    struct kernel *k = x->job.k;
+    struct sx last = sx_addi(places, -1);
+    treg least = sx_is_const(last) ? k_binary_i(k, TPU_SMINS, sx_reg(k, at), last.c)
+                                   : k_binary(k, TPU_SMINS, sx_reg(k, at), sx_reg(k, last));
+    return sx_of(least, 0, size - 1);
+}
+
+static struct sx within(struct sx at, int64_t size) {
+    if (at.low < 0) at.low = 0;
+    if (at.high > size - 1) at.high = size - 1;
+    return at;
+}
+
+static void finish_tiles(struct paneler *x, const struct bases_beside *base,
+                         const struct region *r) {
+    enum { SIDE = 4 };
+    struct kernel *k = x->job.k;
+    const int64_t *block = x->plan.block;
+    int64_t side = block[PANEL_M] < SIDE ? block[PANEL_M] : SIDE;
+    struct loop batch_loop, tile_loop, group_loop;
+    struct place p;
+    p.batch =
+        clamped(x, loop_begin(k, &batch_loop, block[PANEL_BATCH]), r->batches, block[PANEL_BATCH]);
+    p.tile = clamped(x, loop_begin(k, &tile_loop, block[PANEL_N]), r->tiles, block[PANEL_N]);
+    p.all_batch = sx_add(k, r->batch, p.batch);
+    p.all_tile = within(sx_add(k, r->tile, p.tile), x->plan.c.tiles);
+    int64_t turns = (block[PANEL_M] + side - 1) / side;
+    struct sx first = sx_muli(k, loop_begin(k, &group_loop, turns), (int32_t)side);
+    for (int i = 0; i < side; i++) {
+        struct sx at = sx_addi(first, i);
+        bool may_pass = turns * side != block[PANEL_M] || !sx_is_const(r->groups) ||
+                        r->groups.c != block[PANEL_M];
+        p.group = within(may_pass ? clamped(x, at, r->groups, -1) : at, block[PANEL_M]);
+        p.all_group = within(sx_add(k, r->group, p.group), x->plan.c.groups);
+        finish_tile(x, base, &p);
+    }
+    loop_end(k, &group_loop, 0);
+    loop_end(k, &tile_loop, 0);
+    loop_end(k, &batch_loop, 0);
+}
+
+static struct region result_region(struct paneler *x, const struct matrix *m) {
+    return region_of(x, x->at, m, PANEL_M, PANEL_N);
+}
+
+static int moved_count(const struct beside *list, int n) {
+    int count = 0;
+    for (int i = 0; i < n; i++)
+        count += !list[i].panel.direct;
+    return count;
+}
+
+static int sends(const struct paneler *x) {
+    return x->passes ? moved_count(x->result, x->nresult) : 1;
+}
+
+static void load_extras(struct paneler *x) {
+    for (int i = 0; i < x->nextra; i++) {
+        const struct panel *panel = &x->extra[i].panel;
+        struct region r = result_region(x, &panel->matrix);
+        if (panel->direct) continue;
+        move_region(x, panel, &r, sx_const((int32_t)panel->row), true, FLAG_EXTRA, 0);
+        k_block(x->job.k);
+    }
+}
+
+static void send(struct paneler *x, const struct panel *panel, struct sx row) {
+    struct region r = result_region(x, &panel->matrix);
+    move_region(x, panel, &r, row, false, FLAG_RESULT, 0);
+    k_block(x->job.k);
+}
+
+static void finish_block(struct paneler *x) {
+    struct kernel *k = x->job.k;
+    struct sx zero = sx_const(0);
+    wait_if(x, FLAG_RESULT, sends(x), k_binary_i(k, TPU_SGTS, x->done, 0));
+    if (!x->passes) {
+        send(x, &x->c, block_row(x, &x->c, x->c_buffer, zero, zero, zero));
+        if (x->c.buffers > 1) k_count_around(k, x->c_buffer, x->c.buffers, 0);
+    } else {
+        struct bases_beside base;
+        struct region r = result_region(x, &x->plan.c);
+        wait_if(x, FLAG_EXTRA, moved_count(x->extra, x->nextra), 0);
+        base.c = block_row(x, &x->c, x->c_buffer, zero, zero, zero);
+        for (int i = 0; i < x->nextra; i++)
+            base.extra[i] = block_row(x, &x->extra[i].panel, 0, r.batch, r.group, r.tile);
+        for (int i = 0; i < x->nresult; i++)
+            base.result[i] = block_row(x, &x->result[i].panel, 0, r.batch, r.group, r.tile);
+        finish_tiles(x, &base, &r);
+        k_block(k);
+        for (int i = 0; i < x->nresult; i++)
+            if (!x->result[i].panel.direct)
+                send(x, &x->result[i].panel, sx_const((int32_t)x->result[i].panel.row));
+    }
+    k_add_if(k, x->done, 1, 0);
+    k_block(k);
+}
+
+/* ---- block after block ---- */
+
+/* Moves next[] on, and says which of the operands' blocks are others then (1 or 0). */
+static void find_next(struct paneler *x, treg *a_other, treg *b_other) {
+    struct kernel *k = x->job.k;
+    const struct panel_plan *plan = &x->plan;
+    const int inner = plan->n_first ? PANEL_M : PANEL_N, outer = plan->n_first ? PANEL_N : PANEL_M;
+    const int order[] = {PANEL_K, inner, outer, PANEL_BATCH};
+    treg a = k_variable(k, 0), b = k_variable(k, 0), carry = 0;
+    for (int i = 0; i < PANEL_AXES; i++) {
+        int axis = order[i];
+        if (plan->blocks[axis] == 1) continue;
+        treg moved = carry ? k_emit(k, (struct mop){.op = TPU_SP2S, .a = carry}) : k_variable(k, 1);
+        if (axis != PANEL_N) k_move_s(k, a, k_binary(k, TPU_SOR, a, moved));
+        if (axis != PANEL_M) k_move_s(k, b, k_binary(k, TPU_SOR, b, moved));
+        carry = k_count_around(k, x->next[axis], (int32_t)plan->blocks[axis], carry);
+    }
+    *a_other = a;
+    *b_other = b;
+}
+
+static void flip(struct paneler *x, const struct panel *panel, treg buffer, treg fresh) {
+    if (panel->buffers < 2) return;
+    treg flipped = k_binary(x->job.k, TPU_SXOR, buffer, fresh);
+    k_move_s(x->job.k, buffer, flipped);
+}
+
+static treg holds(struct paneler *x, treg flag) {
+    return k_binary_i(x->job.k, TPU_SNE, flag, 0);
+}
+
+/* Where one step's work on A and B begins; the next blocks start to come meanwhile. */
+static void run_step(struct paneler *x) {
+    struct kernel *k = x->job.k;
+    const struct panel_plan *plan = &x->plan;
+    const struct panel *loaded = plan->a_turned ? &x->raw : &x->a;
+    treg a_other, b_other;
+    if (!x->b.direct) wait_if(x, FLAG_B, 1, holds(x, x->b_fresh));
+    if (!loaded->direct) wait_if(x, FLAG_A, 1, holds(x, x->a_fresh));
+    k_block(k);
+    if (plan->a_turned) {
+        int branch = if_begin(k, holds(x, x->a_fresh), false);
+        turn(x);
+        if_end(k, branch);
+    }
+    struct sx batch = first_of(x, x->at, PANEL_BATCH), m = first_of(x, x->at, PANEL_M),
+              n = first_of(x, x->at, PANEL_N), kt = first_of(x, x->at, PANEL_K);
+    struct sx zero = sx_const(0);
+    struct bases base = {.k_first = kt};
+    base.a = of(sx_reg(k, block_row(x, &x->a, x->a_buffer, batch, m, kt)), INT32_MAX);
+    base.b = plan->b_turned
+                 ? block_row(x, &x->b, x->b_buffer, batch, sx_muli(k, n, TILE_GROUPS), kt)
+                 : block_row(x, &x->b, x->b_buffer, batch, sx_muli(k, kt, TILE_GROUPS), n);
+    base.b = of(sx_reg(k, base.b), INT32_MAX);
+    base.c = of(sx_reg(k, block_row(x, &x->c, x->c_buffer, zero, zero, zero)), INT32_MAX);
+    base.k_first = sx_is_const(kt) ? kt : sx_of(sx_reg(k, kt), kt.low, kt.high);
+    if (x->steps > 1) {
+        find_next(x, &a_other, &b_other);
+        k_block(k);
+        flip(x, &x->a, x->a_buffer, a_other);
+        flip(x, &x->b, x->b_buffer, b_other);
+        k_move_s(k, x->a_fresh, a_other);
+        k_move_s(k, x->b_fresh, b_other);
+        k_block(k);
+        treg some = k_binary(k, TPU_SMINS, a_other, x->left);
+        load_a(x, x->next, x->a_buffer, holds(x, some));
+        some = k_binary(k, TPU_SMINS, b_other, x->left);
+        load_b(x, x->next, x->b_buffer, holds(x, some));
+    }
+    if (x->nextra) {
+        int branch = if_begin(k, s_compare(k, TPU_SEQ, base.k_first, sx_const(0)), false);
+        load_extras(x);
+        if_end(k, branch);
+    }
+    multiply(x, &base);
+    int branch = -1;
+    if (plan->blocks[PANEL_K] > 1) {
+        treg last = k_binary_i(k, TPU_SEQ, x->at[PANEL_K], (int32_t)plan->blocks[PANEL_K] - 1);
+        branch = if_begin(k, last, false);
+    }
+    finish_block(x);
+    if (branch >= 0) if_end(k, branch);
+    for (int i = 0; i < PANEL_AXES && x->steps > 1; i++)
+        k_move_s(k, x->at[i], x->next[i]);
+    k_add_if(k, x->left, -1, 0);
+    k_block(k);
+}
+
+static void run_steps(struct paneler *x) {
+    struct kernel *k = x->job.k;
+    struct loop loop;
+    for (int i = 0; i < PANEL_AXES; i++) {
+        x->at[i] = k_variable(k, 0);
+        x->next[i] = k_variable(k, 0);
+    }
+    x->a_buffer = k_variable(k, 0);
+    x->b_buffer = k_variable(k, 0);
+    x->c_buffer = k_variable(k, 0);
+    x->a_fresh = k_variable(k, 1);
+    x->b_fresh = k_variable(k, 1);
+    x->left = k_variable(k, (int32_t)x->steps - 1);
+    x->done = k_variable(k, 0);
+    load_b(x, x->at, x->b_buffer, 0);
+    load_a(x, x->at, x->a_buffer, 0);
+    loop_begin(k, &loop, x->steps);
+    run_step(x);
+    loop_end(k, &loop, 0);
+    wait_if(x, FLAG_RESULT, sends(x), 0);
+}
+
+/* ---- what is fused ---- */
+
+static const struct hlo_instr *result_of(const struct hlo_instr *kernel, int leaf) {
+    const struct hlo_instr *root = kernel->opcode == OP_FUSION ? kernel->called[0]->root : kernel;
+    return root->opcode == OP_TUPLE ? root->operands[leaf] : root;
+}
+
+/* An array that has its tiles where the product's result has them. */
+static bool find_beside(struct paneler *x, const struct hlo_instr *instr, int leaf,
+                        struct beside *beside) {
+    const struct matrix *c = &x->plan.c;
+    struct tarray array;
+    if (!leaf_array(x->job.lower, instr, leaf, &array)) return false;
+    const struct tpu_layout *layout = &array.layout;
+    if (layout->planes != 1 || layout->packing > 2 || layout->rank != c->array.layout.rank ||
+        (layout->rank == 1 && layout->packing > 1))
+        return false;
+    for (int i = 0; i < layout->rank; i++)
+        if (layout->order[i] != c->array.layout.order[i] ||
+            layout->dims[i] != c->array.layout.dims[i])
+            return false;
+    int32_t tile = layout->rank == 1 ? 1 : layout->tile_rows / layout->packing;
+    beside->panel.matrix = (struct matrix){instr, array, c->groups, c->tiles, tile};
+    return true;
+}
+
+static bool find_results(struct paneler *x, const struct hlo_instr *kernel) {
+    x->nresult = kernel->shape->nleaves;
+    if (x->nresult > MOST_RESULTS) return false;
+    for (int l = 0; l < x->nresult; l++) {
+        x->result[l].instr = result_of(kernel, l);
+        if (!find_beside(x, kernel, l, &x->result[l])) return false;
+    }
+    const struct matrix *first = &x->result[0].panel.matrix;
+    x->passes = x->is_fused || first->array.layout.type != TYPE_F32;
+    return true;
+}
+
+/* Every use of the parameter is at the place that is computed. */
+static bool is_read_in_place(const struct hlo_computation *body, const struct hlo_instr *at,
+                             const struct shape *like) {
+    if (!shape_is_array(at->shape) || !shape_same_dims(at->shape, like)) return false;
+    FOR_EACH_INSTR(user, body) {
+        bool uses = false;
+        for (int i = 0; i < user->noperands; i++)
+            uses |= user->operands[i] == at;
+        if (!uses || user->opcode == OP_TUPLE) continue;
+        if (!shape_is_array(user->shape) || !shape_same_dims(user->shape, like) ||
+            !(opcode_info(user->opcode)->flags & OP_FLAG_ELEMENTWISE))
+            return false;
+    }
+    return true;
+}
+
+/* The kernel's operands: A and B, those that come block by block, and others, which stay as a
+ * whole. */
+static void find_extras(struct paneler *x, const struct hlo_instr *kernel) {
+    const struct hlo_computation *body = kernel->called[0];
+    for (int i = 0; i < kernel->noperands; i++) {
+        struct beside extra = {.instr = body->parameters[i]};
+        if (x->nextra == MOST_EXTRAS ||
+            !is_read_in_place(body, extra.instr, x->plan.p.instr->shape) ||
+            kernel->operands[i]->opcode == OP_CONSTANT ||
+            !find_beside(x, kernel->operands[i], 0, &extra))
+            continue;
+        x->extra[x->nextra++] = extra;
+    }
+}
+
+static bool is_used_by(const struct hlo_computation *body, const struct hlo_instr *instr,
+                       const struct hlo_instr *product) {
+    FOR_EACH_INSTR(user, body) {
+        for (int i = 0; i < user->noperands; i++) {
+            if (user->operands[i] != instr || user == product) continue;
+            if (user->opcode != OP_CONVERT || is_used_by(body, user, product)) return true;
+        }
+    }
+    return instr == body->root;
+}
+
+/* Brings what is read as a whole. False where it would not all stay in VMEM. */
+static bool stage_others(struct paneler *x, const struct hlo_instr *kernel) {
+    const struct hlo_computation *body = kernel->called[0];
+    for (int i = 0; i < kernel->noperands; i++) {
+        const struct hlo_instr *operand = kernel->operands[i], *inside = body->parameters[i];
+        bool comes = !is_used_by(body, inside, x->plan.p.instr);
+        for (int e = 0; e < x->nextra; e++)
+            comes |= x->extra[e].instr == inside;
+        if (comes || (operand->opcode == OP_CONSTANT && operand->shape->count == 1)) continue;
+        struct tarray array;
+        if (!leaf_array(x->job.lower, operand, 0, &array)) return false;
+        job_bring(&x->job, &array);
+        if (!array.in_vmem) return false;
+        value_bind_array(&x->job.g, inside, 0, &array);
+    }
+    job_wait(&x->job);
+    return true;
+}
+
+static bool has_inner_arrays(const struct hlo_computation *body) {
+    FOR_EACH_INSTR(instr, body)
+    if (instr->ncalled || (instr->opcode == OP_CONSTANT && instr->shape->count > 1)) return true;
+    return false;
+}
+
+/* Rows of memory that a tile of the result takes in what stands beside it. */
+static int64_t extra_rows(const struct paneler *x) {
+    int64_t rows = 0;
+    for (int i = 0; i < x->nextra; i++)
+        rows += x->extra[i].panel.matrix.array.in_vmem ? 0 : x->extra[i].panel.matrix.tile;
+    for (int i = 0; i < x->nresult; i++)
+        rows += x->result[i].panel.matrix.array.in_vmem ? 0 : x->result[i].panel.matrix.tile;
+    return x->passes ? rows + 1 : 0;
+}
+
+static bool prepare(struct paneler *x, const struct hlo_instr *kernel) {
+    if (x->is_fused && has_inner_arrays(kernel->called[0])) return false;
+    if (!find_results(x, kernel)) return false;
+    if (x->is_fused) find_extras(x, kernel);
+    return true;
+}
+
+static bool make_room(struct paneler *x, const struct hlo_instr *kernel) {
+    const struct tpu_chip *chip = &x->job.lower->options->chip;
+    if (x->is_fused && !stage_others(x, kernel)) return false;
+    if (!panel_cut(&x->plan, chip, job_rows_left(&x->job), extra_rows(x))) return false;
+    x->steps = 1;
+    for (int i = 0; i < PANEL_AXES; i++)
+        x->steps *= x->plan.blocks[i];
+    return make_operands(x) && make_results(x);
+}
+
+bool lower_panel(struct lower *lower, const struct hlo_instr *kernel, const struct product *p,
+                 bool *taken) {
+    struct paneler x = {.is_fused = kernel != p->instr};
+    x.job.lower = lower;
+    *taken = panel_find(&x.plan, lower, kernel, p) && prepare(&x, kernel);
+    if (!*taken) return true;
+    job_open(&x.job, lower, kernel);
+    if (!make_room(&x, kernel)) {
+        arena_free(x.job.arena);
+        *taken = false;
+        return true;
+    }
+    if (x.is_fused) value_enter(&x.job.g, kernel);
+    run_steps(&x);
+    return job_close(&x.job);
+}

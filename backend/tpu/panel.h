@@ -1,0 +1,55 @@
+/* Products of any size, block by block: which arrays are matrices in tiles, so that whole registers
+ * of them are what the matrix units take, and how such a product is cut. */
+#ifndef BACKEND_TPU_PANEL_H
+#define BACKEND_TPU_PANEL_H
+
+#include "backend/tpu/product.h"
+
+/* An array as matrices in tiles of 8 rows x 128 lanes, one a batch. */
+struct matrix {
+    const struct hlo_instr *instr; /* whose array it is; of a fusion's result: the fusion */
+    struct tarray array;
+    int64_t groups, tiles; /* of 8 rows, of 128 lanes, in one batch */
+    int32_t tile;          /* rows of memory of a tile: 8, or fewer of packed and of short ones */
+};
+
+/* The index space: batches, m in groups of 8, n and k in tiles of 128. */
+enum { PANEL_BATCH, PANEL_M, PANEL_N, PANEL_K, PANEL_AXES };
+
+struct panel_plan {
+    struct product p;
+    struct matrix a, b, c;
+    bool a_turned, b_turned; /* lanes of A are along m, those of B along k */
+    int64_t k_size;          /* elements of k */
+    int64_t total[PANEL_AXES];
+    /* The cut. Within a block rows go in chunks of `chunk` groups through weights. */
+    int64_t block[PANEL_AXES], blocks[PANEL_AXES];
+    int64_t chunk, chunks;
+    int units;
+    bool split_m;  /* units take chunks side by side, not tiles of n */
+    bool n_first;  /* blocks of n are the outer loop, those of m the inner one */
+    bool ragged_k; /* the last tiles of k have lanes that do not count */
+};
+
+/* False where an operand or the result is no such matrix. `kernel` is the product itself or a
+ * fusion with it. */
+bool panel_find(struct panel_plan *plan, struct lower *lower, const struct hlo_instr *kernel,
+                const struct product *p);
+/* Chooses the cut that takes least time of those that fit into `rows` rows of VMEM; `extra`: rows
+ * of memory that epilogues want for each tile of the result in a block. False where none fits. */
+bool panel_cut(struct panel_plan *plan, const struct tpu_chip *chip, int64_t rows, int64_t extra);
+
+/* Rows of memory that a block takes. */
+struct panel_rows {
+    int64_t a, turned, b, c;
+};
+struct panel_rows panel_rows(const struct panel_plan *plan);
+/* Buffers of a block of A or of B: another comes while one is in use, unless one is all. */
+int panel_buffers(const struct panel_plan *plan, bool of_a);
+int panel_result_buffers(const struct panel_plan *plan);
+/* Groups of a batch of A and of C in a block, whole chunks. */
+int64_t panel_pitch(const struct panel_plan *plan);
+/* Tiles of n in a block, as many as units take together. */
+int64_t panel_width(const struct panel_plan *plan);
+
+#endif
