@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { MOST_OPS = 480 };
+enum { MOST_OPS = 760 };
 
 void loop_body_edge(struct loop_body *body, int from, int to, int latency, int distance) {
     body->edges = arena_grow(body->arena, body->edges, &body->edge_capacity, body->nedges + 1,
@@ -53,17 +53,23 @@ static bool is_weight(const struct loop_body *body, int op) {
     return tpu_op_info(body->ops[op].op)->effect == TPU_EFFECT_MXU_WEIGHT;
 }
 
+static int set_of(const struct loop_body *body, int op) {
+    return body->ops[op].flags & TPU_FLAG_SET;
+}
+
 /* Pushes one after the other, within an iteration and from one to the next, each as long as it
- * holds the unit. Weights have a path of their own: data waits for weights, but not they for it. */
+ * holds the unit. Weights have a path of their own: data waits for the weights of its set, and new
+ * weights for the data that meets those that are in their set. */
 static void chain_pushes(struct loop_body *body, const int *ops, int n) {
     for (int i = 0; i < n; i++) {
-        bool weight = is_weight(body, ops[i]);
+        bool weight = is_weight(body, ops[i]), chained = false, crossed = false;
         int hold = latency_of(body, ops[i]) > 1 ? latency_of(body, ops[i]) : 1;
-        for (int next = i + 1; next <= i + n; next++) {
-            bool same = weight == is_weight(body, ops[next % n]);
-            if (same || next == i + 1)
-                loop_body_edge(body, ops[i], ops[next % n], same || weight ? hold : 1, next >= n);
-            if (same) break;
+        for (int next = i + 1; next <= i + n && !(chained && crossed); next++) {
+            int op = ops[next % n];
+            bool same = weight == is_weight(body, op);
+            if (same ? chained : crossed || set_of(body, op) != set_of(body, ops[i])) continue;
+            loop_body_edge(body, ops[i], op, same || weight ? hold : 1, next >= n);
+            *(same ? &chained : &crossed) = true;
         }
     }
 }

@@ -952,7 +952,7 @@ bool lower_panel(struct lower *lower, const struct hlo_instr *kernel, const stru
                  bool *taken) {
     struct paneler x = {.is_fused = kernel != p->instr};
     x.job.lower = lower;
-    *taken = panel_find(&x.plan, lower, kernel, p) && prepare(&x, kernel);
+    *taken = panel_find(&x.plan, kernel, p) && panel_locate(&x.plan, lower) && prepare(&x, kernel);
     if (!*taken) return true;
     job_open(&x.job, lower, kernel);
     if (!make_room(&x, kernel)) {

@@ -25,17 +25,23 @@ static const struct hlo_instr *source_of(const struct hlo_instr *kernel, const s
     return NULL;
 }
 
-static bool find_array(struct lower *lower, const struct hlo_instr *instr, int leaf,
-                       struct matrix *matrix) {
+static bool find_array(const struct hlo_instr *instr, struct matrix *matrix) {
+    struct tpu_layout *layout = &matrix->array.layout;
+    const struct shape *shape = shape_leaf(instr->shape, 0);
     matrix->instr = instr;
-    if (!leaf_array(lower, instr, leaf, &matrix->array)) return false;
-    const struct tpu_layout *layout = &matrix->array.layout;
+    if (!shape_is_array(shape) || !tpu_layout_of(layout, shape)) return false;
     if (layout->planes != 1 || layout->packing > 2 || layout->rank == 0 || layout->majors == 0)
         return false;
     if (layout->rank == 1 && layout->packing > 1) return false;
     matrix->tiles = layout->rank == 1 ? layout->row_tiles * layout->tile_rows : layout->lane_tiles;
     matrix->tile = layout->rank == 1 ? 1 : layout->tile_rows / layout->packing;
     return true;
+}
+
+bool panel_locate(struct panel_plan *plan, struct lower *lower) {
+    return leaf_array(lower, plan->a.instr, 0, &plan->a.array) &&
+           leaf_array(lower, plan->b.instr, 0, &plan->b.array) &&
+           leaf_array(lower, plan->c.instr, 0, &plan->c.array);
 }
 
 /* The dimensions but for the lanes are these parts' (in any order, which *parts is then), and the
@@ -140,12 +146,12 @@ static struct axis by_part(const struct axis *axis) {
     return sizes;
 }
 
-static bool find_result(struct panel_plan *plan, struct lower *lower,
-                        const struct hlo_instr *kernel, const int *a_parts) {
+static bool find_result(struct panel_plan *plan, const struct hlo_instr *kernel,
+                        const int *a_parts) {
     int c_parts[SHAPE_MAX_RANK + 1];
     const struct product *p = &plan->p;
     struct axis m = by_part(&p->axis[AXIS_M]);
-    return find_array(lower, kernel, 0, &plan->c) && is_lane_dim(p, 2, AXIS_N, &plan->c) &&
+    return find_array(kernel, &plan->c) && is_lane_dim(p, 2, AXIS_N, &plan->c) &&
            has_rows(p, 2, AXIS_M, &plan->c, c_parts) && same_parts(a_parts, c_parts, &m);
 }
 
@@ -164,8 +170,7 @@ static int64_t size_of_k(const struct panel_plan *plan, bool along, const int *a
     return whole && same_parts(a_parts, b_parts, &sizes) ? size : 0;
 }
 
-bool panel_find(struct panel_plan *plan, struct lower *lower, const struct hlo_instr *kernel,
-                const struct product *p) {
+bool panel_find(struct panel_plan *plan, const struct hlo_instr *kernel, const struct product *p) {
     int a_parts[SHAPE_MAX_RANK + 1], b_parts[SHAPE_MAX_RANK + 1];
     bool a_along, b_along;
     *plan = (struct panel_plan){.p = *p};
@@ -178,8 +183,7 @@ bool panel_find(struct panel_plan *plan, struct lower *lower, const struct hlo_i
         source_of(kernel, p, p->instr->operands[product_operand(p, AXIS_M)]);
     const struct hlo_instr *b =
         source_of(kernel, p, p->instr->operands[product_operand(p, AXIS_N)]);
-    if (!a || !b || !find_array(lower, a, 0, &plan->a) || !find_array(lower, b, 0, &plan->b))
-        return false;
+    if (!a || !b || !find_array(a, &plan->a) || !find_array(b, &plan->b)) return false;
     if (!is_operand_type(p, &plan->a) || !is_operand_type(p, &plan->b)) return false;
     if (!find_operand(p, AXIS_M, &plan->a, &a_along, a_parts) ||
         !find_operand(p, AXIS_N, &plan->b, &b_along, b_parts))
@@ -192,7 +196,7 @@ bool panel_find(struct panel_plan *plan, struct lower *lower, const struct hlo_i
         a_parts[0] = m->part[m->count - 1];
         a_parts[1] = -1;
     }
-    if (!plan->k_size || !find_result(plan, lower, kernel, a_parts)) return false;
+    if (!plan->k_size || !find_result(plan, kernel, a_parts)) return false;
     if (!plan->a_turned && plan->a.groups != plan->c.groups) return false;
     plan->total[PANEL_BATCH] = p->batches;
     plan->total[PANEL_M] = plan->c.groups;
@@ -286,7 +290,7 @@ static double matrix_bytes(const struct matrix *matrix, int64_t batches) {
 /* Cycles, about: matrix units or HBM, whatever is busier, what starts and ends a block, and what
  * comes before the first one and after the last. */
 static double cycles_of(const struct panel_plan *plan, const struct tpu_chip *chip) {
-    enum { STEP = 700 };
+    enum { STEP = 1000, ALONE = 500 }; /* of a block; of a turn in a loop too short for more */
     double rate = (double)chip->hbm_gb_per_s * 1e3 / (double)chip->clock_mhz;
     const int64_t *blocks = plan->blocks;
     double weights = 128.0 * weight_passes(plan),
@@ -294,7 +298,8 @@ static double cycles_of(const struct panel_plan *plan, const struct tpu_chip *ch
     double steps =
         (double)(blocks[PANEL_BATCH] * blocks[PANEL_M] * blocks[PANEL_N] * blocks[PANEL_K]);
     double turns = (double)block_turns(plan, plan->units, plan->split_m);
-    double units = steps * (turns * (weights > data ? weights : data) + STEP);
+    double turn = (weights > data ? weights : data) + (turns < 6 ? ALONE : 0);
+    double units = steps * (turns * turn + STEP);
     if (plan->a_turned)
         units += steps * 160.0 * (double)(plan->block[PANEL_BATCH] * plan->block[PANEL_K]) *
                  (double)ceil_div(plan->block[PANEL_M], TILE_GROUPS) /
@@ -311,7 +316,7 @@ static double cycles_of(const struct panel_plan *plan, const struct tpu_chip *ch
     double bytes = c + a * (a_stays ? 1 : (double)blocks[PANEL_N]) +
                    b * (b_stays ? 1 : (double)blocks[PANEL_M]);
     double hbm = bytes / rate;
-    return (units > hbm ? units : hbm) + (first + last) / rate;
+    return (units > hbm ? units + hbm / 16 : hbm + units / 16) + (first + last) / rate;
 }
 
 static int64_t buffers_of(const struct panel_plan *plan, const int64_t *axes, int naxes) {

@@ -33,8 +33,9 @@ struct panel_plan {
 
 /* False where an operand or the result is no such matrix. `kernel` is the product itself or a
  * fusion with it. */
-bool panel_find(struct panel_plan *plan, struct lower *lower, const struct hlo_instr *kernel,
-                const struct product *p);
+bool panel_find(struct panel_plan *plan, const struct hlo_instr *kernel, const struct product *p);
+/* Where the memory plan has the arrays. False where they have no place. */
+bool panel_locate(struct panel_plan *plan, struct lower *lower);
 /* Chooses the cut that takes least time of those that fit into `rows` rows of VMEM; `extra`: rows
  * of memory that epilogues want for each tile of the result in a block. False where none fits. */
 bool panel_cut(struct panel_plan *plan, const struct tpu_chip *chip, int64_t rows, int64_t extra);

@@ -9,7 +9,7 @@
 #include "backend/tpu/pack.h"
 
 /* Copies of the body in a kernel, and bundles of all blocks of a loop, at most. */
-enum { MOST_UNROLL = 8, MOST_BUNDLES = 1024, II_TRIES = 24 };
+enum { MOST_UNROLL = 8, MOST_BUNDLES = 2048, II_TRIES = 24 };
 
 struct pipeliner {
     struct loop_body body;

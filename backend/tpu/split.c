@@ -3,6 +3,7 @@
 #include "backend/tpu/split.h"
 
 #include "backend/tpu/layout.h"
+#include "backend/tpu/panel.h"
 #include "passes/dataflow.h"
 #include "passes/util.h"
 
@@ -242,9 +243,11 @@ static struct hlo_instr *divide(const struct pieces *p, struct hlo_instr *produc
 
 static bool in_pieces(struct hlo_instr *instr, const struct tpu_compile_options *options) {
     struct product product;
+    struct panel_plan panels;
     struct pieces p = {.product = instr, .most = (options->chip.vmem_bytes - RESERVED) / 8};
     if (instr->opcode != OP_DOT && instr->opcode != OP_CONVOLUTION) return false;
-    if (!product_find(&product, instr, options) || product_is_matmul(&product, &options->chip))
+    if (!product_find(&product, instr, options) || product_is_matmul(&product, &options->chip) ||
+        panel_find(&panels, instr, &product))
         return false;
     for (int d = 0; d < SHAPE_MAX_RANK; d++)
         p.count[d] = 1;
