@@ -102,14 +102,33 @@ static bool takes_reduces(const struct fusion_info *info, int count,
     return 2 * streams * unit_bytes(info->hero) <= MOST_UNIT_BYTES;
 }
 
-/* Large products of whole tiles stream from HBM to HBM without a pass over their results. */
+static bool lists_range(struct int_list dims, int first, int end) {
+    if (dims.count != end - first) return false;
+    for (int i = 0; i < dims.count; i++)
+        if (dims.v[i] != first + i) return false;
+    return true;
+}
+
+/* Batches come first, and then either k is minor or all but the minor dimension is k. */
+static bool is_matrix(const struct shape *shape, struct int_list batch, struct int_list sum,
+                      bool one_free) {
+    int rank = shape->rank, free = rank - batch.count - sum.count;
+    if (!lists_range(batch, 0, batch.count) ||
+        (shape->type != TYPE_F32 && shape->type != TYPE_BF16))
+        return false;
+    if (sum.count == 1 && sum.v[0] == rank - 1) return !one_free || free == 1;
+    return free == 1 && lists_range(sum, batch.count, rank - 1);
+}
+
+/* Dots of matrices stream from HBM to HBM, block by block of the result, whatever their size. */
 static bool streams_product(const struct hlo_instr *product) {
-    enum { LEAST = 512, LEAST_SUM = 256 };
-    const struct shape *shape = product->shape, *lhs = product->operands[0]->shape;
-    struct int_list sum = instr_ints(product, ATTR_LHS_CONTRACTING_DIMS);
-    return product->opcode == OP_DOT && shape->rank == 2 && sum.count == 1 &&
-           shape->dims[0] % LEAST == 0 && shape->dims[1] % LEAST == 0 &&
-           lhs->dims[sum.v[0]] % LANES == 0 && lhs->dims[sum.v[0]] >= LEAST_SUM;
+    if (product->opcode != OP_DOT) return false;
+    const struct shape *lhs = product->operands[0]->shape, *rhs = product->operands[1]->shape;
+    return lhs->type == rhs->type && element_type_is_float(product->shape->type) &&
+           is_matrix(lhs, instr_ints(product, ATTR_LHS_BATCH_DIMS),
+                     instr_ints(product, ATTR_LHS_CONTRACTING_DIMS), false) &&
+           is_matrix(rhs, instr_ints(product, ATTR_RHS_BATCH_DIMS),
+                     instr_ints(product, ATTR_RHS_CONTRACTING_DIMS), true);
 }
 
 /* Operands and results fit in VMEM, with `others` arrays of the results' size. */
@@ -121,7 +140,21 @@ static bool has_room(const struct hlo_instr *product, int others) {
 }
 
 static bool tpu_has_epilogue(const struct hlo_instr *product) {
-    return instr_is_product(product) && !streams_product(product) && has_room(product, 1);
+    return instr_is_product(product) && (streams_product(product) || has_room(product, 1));
+}
+
+/* The product's operands come from outside, and what goes along with its results, block by block,
+ * has elements of 16 bits or more. */
+static bool streams_with(const struct fusion_info *info, int count,
+                         struct hlo_instr *const *members) {
+    enum { MOST_STREAMS = 8 };
+    const struct shape *full = info->hero->shape;
+    if (!streams_product(info->hero)) return false;
+    for (int i = 0; i < info->hero->noperands; i++)
+        if (!is_outside(info->hero->operands[i], count, members)) return false;
+    for (int i = 0; i < info->noutputs; i++)
+        if (element_type_size(info->outputs[i]->shape->type) < 2) return false;
+    return count_streams(full, count, members) + info->noutputs <= MOST_STREAMS;
 }
 
 /* All that happens to the results happens at their own places. */
@@ -133,7 +166,8 @@ static bool takes_product(const struct fusion_info *info, int count,
         if (fusion_level_of(info, members[i]) == FUSION_LEVEL_FULL &&
             !shape_same_dims(members[i]->shape, full))
             return false;
-    return has_room(info->hero, count_streams(full, count, members) + info->noutputs);
+    return streams_with(info, count, members) ||
+           has_room(info->hero, count_streams(full, count, members) + info->noutputs);
 }
 
 static bool tpu_takes(const struct fusion_info *info, int count, struct hlo_instr *const *members) {
