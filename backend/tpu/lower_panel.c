@@ -308,10 +308,21 @@ static void turn(struct paneler *x) {
 
 /* ---- the units ---- */
 
-/* One turn of all units: its place in the block, where its operands and results are. */
+/* The loop over a block counts tiles of k, within them chunks of rows (or batches, where each has
+ * one chunk), within them tiles of n. Units go side by side, each over its share of the rows or of
+ * n. */
+struct walk {
+    int64_t k, rows, n;                         /* turns along each */
+    int32_t a_k, a_row, b_k, b_row, b_n, c_row; /* rows of VMEM from one to the next */
+    int32_t a_unit, b_unit, c_unit;             /* from one unit to the next */
+};
+
+/* One turn of all units. Where its results go is counted by itself, so that nothing has to be kept
+ * for the time from the pushes to the pops. */
 struct turn {
-    struct sx batch, m, n, k; /* chunks of m, tiles of n and k */
-    struct sx a[TPU_MAX_UNITS], b[TPU_MAX_UNITS], c[TPU_MAX_UNITS];
+    struct sx k, row, n; /* of what is pushed */
+    struct sx pop_k, c;  /* of what is popped; the first row of C */
+    struct sx a, b;
     treg limit, lanes; /* places of k from this tile on: a scalar, and a mask; 0: all count */
     treg keep;         /* 0 where sums begin, -1 where they go on; 0: there is nothing to add to */
 };
@@ -324,37 +335,46 @@ static bool adds(const struct paneler *x) {
     return x->plan.total[PANEL_K] > 1 || x->plan.p.parts > 1;
 }
 
-static void find_rows(struct paneler *x, const struct bases *base, struct turn *t) {
-    struct kernel *k = x->job.k;
+static struct walk find_walk(const struct paneler *x) {
     const struct panel_plan *plan = &x->plan;
-    int32_t own = plan->b_turned ? TILE_GROUPS * x->b.group_step : x->b.tile_step;
-    int32_t along = plan->b_turned ? x->b.tile_step : TILE_GROUPS * x->b.group_step;
-    int32_t a_chunk = (int32_t)plan->chunk * x->a.group_step;
-    int32_t c_chunk = (int32_t)plan->chunk * x->c.group_step;
-    struct sx a = sx_add(k, base->a, sx_muli(k, t->k, x->a.tile_step));
-    a = sx_add(k, a, sx_muli(k, t->batch, x->a.batch_step));
-    a = sx_add(k, a, sx_muli(k, t->m, a_chunk));
-    struct sx b = sx_add(k, base->b, sx_muli(k, t->k, along));
-    b = sx_add(k, b, sx_muli(k, t->batch, x->b.batch_step));
-    b = sx_add(k, b, sx_muli(k, t->n, own));
-    struct sx c = sx_add(k, base->c, sx_muli(k, t->n, x->c.tile_step));
-    c = sx_add(k, c, sx_muli(k, t->batch, x->c.batch_step));
-    c = sx_add(k, c, sx_muli(k, t->m, c_chunk));
-    for (int u = 0; u < plan->units; u++) {
-        t->a[u] = plan->split_m ? sx_addi(a, u * a_chunk) : a;
-        t->b[u] = plan->split_m ? b : sx_addi(b, u * own);
-        t->c[u] = sx_addi(c, u * (plan->split_m ? c_chunk : x->c.tile_step));
+    bool batches = plan->block[PANEL_BATCH] > 1;
+    int64_t rows = panel_turn_rows(plan), width = panel_width(plan);
+    struct walk w = {.k = plan->block[PANEL_K],
+                     .rows = plan->split_m ? rows / plan->units : rows,
+                     .n = plan->split_m ? width : width / plan->units,
+                     .a_k = x->a.tile_step,
+                     .b_k = TILE_GROUPS * x->b.group_step,
+                     .b_n = x->b.tile_step};
+    if (plan->b_turned) {
+        w.b_k = x->b.tile_step;
+        w.b_n = TILE_GROUPS * x->b.group_step;
     }
-    struct sx at = sx_add(k, base->k_first, t->k);
+    w.a_row = batches ? x->a.batch_step : (int32_t)plan->chunk * x->a.group_step;
+    w.b_row = batches ? x->b.batch_step : 0;
+    w.c_row = (int32_t)plan->chunk * x->c.group_step;
+    w.a_unit = plan->split_m ? (int32_t)w.rows * w.a_row : 0;
+    w.b_unit = (int32_t)(plan->split_m ? w.rows * w.b_row : w.n * w.b_n);
+    w.c_unit = (int32_t)(plan->split_m ? w.rows * w.c_row : w.n * x->c.tile_step);
+    return w;
+}
+
+static void find_turn(struct paneler *x, const struct walk *w, const struct bases *base,
+                      struct turn *t) {
+    struct kernel *k = x->job.k;
+    t->a = sx_add(k, base->a, sx_muli(k, t->k, w->a_k));
+    t->a = sx_add(k, t->a, sx_muli(k, t->row, w->a_row));
+    t->b = sx_add(k, base->b, sx_muli(k, t->k, w->b_k));
+    t->b = sx_add(k, t->b, sx_muli(k, t->row, w->b_row));
+    t->b = sx_add(k, t->b, sx_muli(k, t->n, w->b_n));
     t->limit = t->lanes = t->keep = 0;
-    if (plan->ragged_k) {
-        struct sx limit = sx_sub(k, sx_const((int32_t)plan->k_size), sx_muli(k, at, TPU_LANES));
-        t->limit = sx_reg(k, limit);
+    if (x->plan.ragged_k) {
+        struct sx first = sx_muli(k, sx_add(k, base->k_first, t->k), TPU_LANES);
+        t->limit = sx_reg(k, sx_sub(k, sx_const((int32_t)x->plan.k_size), first));
         t->lanes = k_binary_s(k, TPU_VLTS, k_lane(k), t->limit);
     }
     if (!adds(x)) return;
-    treg before = k_binary_i(k, TPU_SRSUB, sx_reg(k, at), 0);
-    t->keep = k_binary_i(k, TPU_SSAR, before, 31);
+    struct sx number = sx_add(k, base->k_first, t->pop_k);
+    t->keep = k_binary_i(k, TPU_SSAR, k_binary_i(k, TPU_SRSUB, sx_reg(k, number), 0), 31);
 }
 
 static int rows_of_push(const struct panel *panel) {
@@ -385,7 +405,8 @@ static enum tpu_op data_op(const struct paneler *x, int part) {
     return packed ? TPU_MPUSHBF : TPU_MPUSHF;
 }
 
-static void push_weights(struct paneler *x, const struct turn *t, int part, int set) {
+static void push_weights(struct paneler *x, const struct walk *walk, const struct turn *t, int part,
+                         int set) {
     struct kernel *k = x->job.k;
     const struct panel_plan *plan = &x->plan;
     int rows = rows_of_push(&x->b), groups = rows / TPU_SUBLANES;
@@ -393,8 +414,8 @@ static void push_weights(struct paneler *x, const struct turn *t, int part, int 
         treg mask = 0, w = 0;
         if (plan->ragged_k) mask = plan->b_turned ? t->lanes : mask_of_rows(x, t, i);
         for (int u = 0; u < plan->units; u++) {
-            struct sx row = sx_addi(t->b[u], i * groups * x->b.group_step);
-            if (u == 0 || !plan->split_m) w = k_load(k, row, MIR_STRIDE_1, sx_const(0), x->b.tag);
+            struct sx row = sx_addi(t->b, u * walk->b_unit + i * groups * x->b.group_step);
+            if (u == 0 || walk->b_unit) w = k_load(k, row, MIR_STRIDE_1, sx_const(0), x->b.tag);
             k_emit(k, (struct mop){.op = weight_op(x, part),
                                    .d = w,
                                    .mask = mask,
@@ -405,7 +426,8 @@ static void push_weights(struct paneler *x, const struct turn *t, int part, int 
     }
 }
 
-static void push_data(struct paneler *x, const struct turn *t, int part, int set, bool cross) {
+static void push_data(struct paneler *x, const struct walk *walk, const struct turn *t, int part,
+                      int set, bool cross) {
     struct kernel *k = x->job.k;
     const struct panel_plan *plan = &x->plan;
     enum tpu_op op = data_op(x, part);
@@ -413,8 +435,8 @@ static void push_data(struct paneler *x, const struct turn *t, int part, int set
     for (int i = 0; i < plan->chunk; i += groups) {
         treg v = 0;
         for (int u = 0; u < plan->units; u++) {
-            struct sx row = sx_addi(t->a[u], i * x->a.group_step);
-            if (u == 0 || plan->split_m) v = k_load(k, row, MIR_STRIDE_1, sx_const(0), x->a.tag);
+            struct sx row = sx_addi(t->a, u * walk->a_unit + i * x->a.group_step);
+            if (u == 0 || walk->a_unit) v = k_load(k, row, MIR_STRIDE_1, sx_const(0), x->a.tag);
             k_emit(k, (struct mop){.op = op,
                                    .d = v,
                                    .mask = t->lanes,
@@ -425,11 +447,12 @@ static void push_data(struct paneler *x, const struct turn *t, int part, int set
 }
 
 /* Results are added to C, or begin it. */
-static void pop_results(struct paneler *x, const struct turn *t, bool first) {
+static void pop_results(struct paneler *x, const struct walk *walk, const struct turn *t,
+                        bool first) {
     struct kernel *k = x->job.k;
     for (int i = 0; i < x->plan.chunk; i++) {
         for (int u = 0; u < x->plan.units; u++) {
-            struct sx row = sx_addi(t->c[u], i * x->c.group_step);
+            struct sx row = sx_addi(t->c, u * walk->c_unit + i * x->c.group_step);
             struct mop pop = {.op = TPU_MPOP, .unit = (uint8_t)u};
             if (adds(x)) {
                 treg sum = k_load(k, row, MIR_STRIDE_1, sx_const(0), x->c.tag);
@@ -443,85 +466,89 @@ static void pop_results(struct paneler *x, const struct turn *t, bool first) {
 
 /* All parts of one turn: small products first, as the sum is rounded at its full size by what comes
  * last; those of parts so small that they do not count are left out. */
-static void run_turn(struct paneler *x, const struct bases *base, struct turn *t, int *set) {
+static void run_turn(struct paneler *x, const struct walk *walk, const struct bases *base,
+                     struct turn *t, int *set) {
     int parts = x->plan.p.parts;
     bool first = true;
-    find_rows(x, base, t);
+    find_turn(x, walk, base, t);
     for (int w = parts - 1; w >= 0; w--) {
-        push_weights(x, t, w, *set);
+        push_weights(x, walk, t, w, *set);
         for (int d = parts - 1 - w; d >= 0; d--) {
-            push_data(x, t, d, *set, w + d > 0);
-            pop_results(x, t, first);
+            push_data(x, walk, t, d, *set, w + d > 0);
+            pop_results(x, walk, t, first);
             first = false;
         }
         *set ^= 1;
     }
 }
 
-/* The place after this one: k innermost, then chunks of m, tiles of n, batches. */
-static struct turn next_turn(struct paneler *x, const struct turn *t) {
+/* Counts `place` on, from 0 to before `size` and around; where `carry` (a scalar, 0 or -1; 0:
+ * always) is -1. Returns the carry of the place after it. */
+static treg count_on(struct paneler *x, struct sx *place, int64_t size, treg carry) {
     struct kernel *k = x->job.k;
-    const struct panel_plan *plan = &x->plan;
-    const int64_t sizes[] = {plan->block[PANEL_K], plan->chunks, panel_width(plan),
-                             plan->block[PANEL_BATCH]};
-    const int32_t steps[] = {1, plan->split_m ? plan->units : 1, plan->split_m ? 1 : plan->units,
-                             1};
+    if (size == 1) return carry;
+    treg at = sx_reg(k, *place);
+    treg moved = carry ? k_binary(k, TPU_SSUB, at, carry) : k_binary_i(k, TPU_SADD, at, 1);
+    treg left = k_binary_i(k, TPU_SRSUB, moved, (int32_t)size - 1); /* -1: it is past the end */
+    treg over = k_binary_i(k, TPU_SSAR, left, 31);
+    *place = sx_of(k_binary(k, TPU_SANDN, moved, over), 0, size - 1);
+    return over;
+}
+
+static struct turn next_turn(struct paneler *x, const struct walk *w, const struct turn *t) {
+    struct kernel *k = x->job.k;
     struct turn next = *t;
-    struct sx *places[] = {&next.k, &next.m, &next.n, &next.batch};
-    treg carry = 0; /* a scalar: -1 where the place before went around; 0: the first one, always */
-    for (int i = 0; i < 4; i++) {
-        int32_t step = steps[i], last = (int32_t)sizes[i] - step;
-        if (last <= 0) continue;
-        treg at = sx_reg(k, *places[i]);
-        treg moved = carry ? k_binary(k, TPU_SSUB, at,
-                                      step == 1 ? carry : k_binary_i(k, TPU_SMUL, carry, step))
-                           : k_binary_i(k, TPU_SADD, at, step);
-        treg over = k_binary_i(k, TPU_SRSUB, moved, last); /* negative: it is past the end */
-        carry = k_binary_i(k, TPU_SSAR, over, 31);
-        *places[i] = sx_of(k_binary(k, TPU_SANDN, moved, carry), 0, last);
-    }
+    treg carry = count_on(x, &next.k, w->k, 0);
+    carry = count_on(x, &next.row, w->rows, carry);
+    count_on(x, &next.n, w->n, carry);
+    carry = count_on(x, &next.pop_k, w->k, 0);
+    treg c = sx_reg(k, t->c);
+    if (carry)
+        c = k_binary(k, TPU_SADD, c, k_binary_i(k, TPU_SAND, carry, w->c_row));
+    else
+        c = k_binary_i(k, TPU_SADD, c, w->c_row);
+    next.c = of(c, INT32_MAX);
     return next;
 }
 
 static void move_turn(struct paneler *x, const struct turn *to, const struct turn *from) {
-    const struct sx *a[] = {&to->k, &to->m, &to->n, &to->batch};
-    const struct sx *b[] = {&from->k, &from->m, &from->n, &from->batch};
-    for (int i = 0; i < 4; i++)
+    const struct sx *a[] = {&to->k, &to->row, &to->n, &to->pop_k, &to->c};
+    const struct sx *b[] = {&from->k, &from->row, &from->n, &from->pop_k, &from->c};
+    for (int i = 0; i < 5; i++)
         if (a[i]->r) k_move_s(x->job.k, a[i]->r, sx_reg(x->job.k, *b[i]));
 }
 
-static struct sx place_variable(struct paneler *x, int64_t size, int step) {
-    if (size <= step) return sx_const(0);
-    return sx_of(k_variable(x->job.k, 0), 0, size - step);
+static struct sx place_variable(struct paneler *x, int64_t size) {
+    if (size == 1) return sx_const(0);
+    return sx_of(k_variable(x->job.k, 0), 0, size - 1);
 }
 
 /* One block of A and B: in loop turns two by two, so that weight sets take turns. */
 static void multiply(struct paneler *x, const struct bases *base) {
     struct kernel *k = x->job.k;
-    const struct panel_plan *plan = &x->plan;
-    int n_step = plan->split_m ? 1 : plan->units, m_step = plan->split_m ? plan->units : 1;
-    struct turn at = {.batch = place_variable(x, plan->block[PANEL_BATCH], 1),
-                      .m = place_variable(x, plan->chunks, m_step),
-                      .n = place_variable(x, panel_width(plan), n_step),
-                      .k = place_variable(x, plan->block[PANEL_K], 1)};
-    int64_t turns = plan->block[PANEL_BATCH] * (plan->chunks / m_step) *
-                    (panel_width(plan) / n_step) * plan->block[PANEL_K];
-    int64_t together = plan->p.parts == 1 ? 2 : 1;
+    struct walk w = find_walk(x);
+    struct turn at = {.k = place_variable(x, w.k),
+                      .row = place_variable(x, w.rows),
+                      .n = place_variable(x, w.n),
+                      .pop_k = place_variable(x, w.k),
+                      .c = of(mir_reg(k->mir, MIR_S), INT32_MAX)};
+    int64_t turns = w.k * w.rows * w.n, together = x->plan.p.parts == 1 ? 2 : 1;
     int set = 0;
     struct loop loop;
+    k_move_s(k, at.c.r, sx_reg(k, base->c));
     if (turns >= together) {
         loop_begin(k, &loop, turns / together);
         struct turn now = at;
         for (int i = 0; i < together; i++) {
-            run_turn(x, base, &now, &set);
-            now = next_turn(x, &now);
+            run_turn(x, &w, base, &now, &set);
+            now = next_turn(x, &w, &now);
         }
         move_turn(x, &at, &now);
         loop_end(k, &loop, 0);
     }
     k_block(k);
     set = 0;
-    if (turns % together) run_turn(x, base, &at, &set);
+    if (turns % together) run_turn(x, &w, base, &at, &set);
     k_block(k);
 }
 
@@ -737,6 +764,13 @@ static treg holds(struct paneler *x, treg flag) {
     return k_binary_i(x->job.k, TPU_SNE, flag, 0);
 }
 
+/* In a register of its own, or known. */
+static struct sx settled(struct kernel *k, struct sx at) {
+    if (sx_is_const(at)) return at;
+    return sx_of(k_emit(k, (struct mop){.op = TPU_SMOV, .b = sx_reg(k, at), .bkind = MIR_B_REG}),
+                 at.low, at.high);
+}
+
 /* Where one step's work on A and B begins; the next blocks start to come meanwhile. */
 static void run_step(struct paneler *x) {
     struct kernel *k = x->job.k;
@@ -755,13 +789,13 @@ static void run_step(struct paneler *x) {
               n = first_of(x, x->at, PANEL_N), kt = first_of(x, x->at, PANEL_K);
     struct sx zero = sx_const(0);
     struct bases base = {.k_first = kt};
-    base.a = of(sx_reg(k, block_row(x, &x->a, x->a_buffer, batch, m, kt)), INT32_MAX);
+    base.a = settled(k, block_row(x, &x->a, x->a_buffer, batch, m, kt));
     base.b = plan->b_turned
                  ? block_row(x, &x->b, x->b_buffer, batch, sx_muli(k, n, TILE_GROUPS), kt)
                  : block_row(x, &x->b, x->b_buffer, batch, sx_muli(k, kt, TILE_GROUPS), n);
-    base.b = of(sx_reg(k, base.b), INT32_MAX);
-    base.c = of(sx_reg(k, block_row(x, &x->c, x->c_buffer, zero, zero, zero)), INT32_MAX);
-    base.k_first = sx_is_const(kt) ? kt : sx_of(sx_reg(k, kt), kt.low, kt.high);
+    base.b = settled(k, base.b);
+    base.c = settled(k, block_row(x, &x->c, x->c_buffer, zero, zero, zero));
+    base.k_first = settled(k, kt);
     if (x->steps > 1) {
         find_next(x, &a_other, &b_other);
         k_block(k);

@@ -215,6 +215,10 @@ int64_t panel_pitch(const struct panel_plan *plan) {
     return plan->chunks * plan->chunk;
 }
 
+int64_t panel_turn_rows(const struct panel_plan *plan) {
+    return plan->block[PANEL_BATCH] * plan->chunks;
+}
+
 int64_t panel_width(const struct panel_plan *plan) {
     return round_up(plan->block[PANEL_N], plan->split_m ? 1 : plan->units);
 }
@@ -261,8 +265,7 @@ static int data_passes(const struct panel_plan *plan) {
 /* Turns of all units through one block. */
 static int64_t block_turns(const struct panel_plan *plan, int units, bool split_m) {
     int64_t n = ceil_div(plan->block[PANEL_N], split_m ? 1 : units);
-    int64_t m = ceil_div(plan->chunks, split_m ? units : 1);
-    return plan->block[PANEL_BATCH] * n * m * plan->block[PANEL_K];
+    return ceil_div(panel_turn_rows(plan), split_m ? units : 1) * n * plan->block[PANEL_K];
 }
 
 enum { MOST_UNITS = 2 };
@@ -274,7 +277,7 @@ static void choose_units(struct panel_plan *plan, const struct tpu_chip *chip) {
     for (int split = 0; split < 2; split++) {
         for (int units = 2; units <= chip->mxus && units <= MOST_UNITS; units++) {
             int64_t turns = block_turns(plan, units, split);
-            if (turns >= least || (split && plan->chunks % units)) continue;
+            if (turns >= least || (split && panel_turn_rows(plan) % units)) continue;
             least = turns;
             plan->units = units;
             plan->split_m = split;
@@ -371,6 +374,7 @@ static void try_cuts(struct panel_plan *plan, const struct tpu_chip *chip, int64
         choose_chunk(plan, chip);
         choose_units(plan, chip);
         plan->ragged_k = plan->k_size != plan->blocks[PANEL_K] * plan->block[PANEL_K] * TPU_LANES;
+        if (plan->chunks > 1 && plan->block[PANEL_BATCH] > 1) continue;
         if (!has_room(plan, rows, extra)) continue;
         for (int order = 0; order < 2; order++) {
             plan->n_first = order;

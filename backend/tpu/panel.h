@@ -26,7 +26,7 @@ struct panel_plan {
     int64_t block[PANEL_AXES], blocks[PANEL_AXES];
     int64_t chunk, chunks;
     int units;
-    bool split_m;  /* units take chunks side by side, not tiles of n */
+    bool split_m;  /* units share chunks of rows, or batches, not tiles of n */
     bool n_first;  /* blocks of n are the outer loop, those of m the inner one */
     bool ragged_k; /* the last tiles of k have lanes that do not count */
 };
@@ -50,6 +50,8 @@ int panel_buffers(const struct panel_plan *plan, bool of_a);
 int panel_result_buffers(const struct panel_plan *plan);
 /* Groups of a batch of A and of C in a block, whole chunks. */
 int64_t panel_pitch(const struct panel_plan *plan);
+/* Chunks of rows of a block, of all its batches. */
+int64_t panel_turn_rows(const struct panel_plan *plan);
 /* Tiles of n in a block, as many as units take together. */
 int64_t panel_width(const struct panel_plan *plan);
 
