@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "backend/cpu/matmul_internal.h"
 #include "backend/cpu/pack.h"
@@ -118,6 +119,8 @@ static void pack_b(struct product *q, const struct k_range *range, LLVMValueRef 
                    int64_t depth) {
     struct cpu_builder *b = q->b;
     const struct product_dims *n = &q->p->spec.n;
+    const struct product_plan *p = q->p;
+    if (p->packs_first && p->n % q->columns == 0) return;
     bool contiguous = n->count <= 1 && (n->count == 0 || n->v[0].b == 1);
     int64_t row_bytes = q->columns * q->size;
     struct pack pack = pack_of(q, range, PRODUCT_B);
@@ -127,7 +130,19 @@ static void pack_b(struct product *q, const struct k_range *range, LLVMValueRef 
     pack.to = ir_at(b, q->b_pack, ir_mulk(b, row0, row_bytes));
     pack.n = q->n_left;
     pack.to_step = depth * row_bytes;
+    if (!p->packs_first) {
+        pack_emit(b, &pack);
+        return;
+    }
+    /* Whole panels are packed by the first kernels that read them. */
+    LLVMValueRef panels = LLVMBuildSDiv(b->builder, pack.n, ir_k(b, q->columns), "");
+    LLVMValueRef whole = ir_mulk(b, panels, q->columns);
+    pack.places = ir_at(b, pack.places, ir_mulk(b, whole, 8));
+    pack.to = ir_at(b, pack.to, ir_mulk(b, panels, pack.to_step));
+    pack.n = LLVMBuildNSWSub(b->builder, pack.n, whole, "");
+    struct ir_if rest = ir_if_begin(b, i_cmpk(b, LLVMIntSGT, pack.n, 0), false);
     pack_emit(b, &pack);
+    ir_if_end(b, &rest);
 }
 
 /* `count` rows from i0 on: k runs along a row, whatever it does in A, or in panels. */
@@ -220,10 +235,76 @@ struct tile_place {
     LLVMValueRef k_block; /* its number */
 };
 
+/* What the kernel asks for while it computes this tile: its part, by the tile's number, of what
+ * will be packed next for the same panel. */
+struct ahead {
+    LLVMValueRef at, step;
+};
+
+/* Bytes from what is packed now to what is packed next, where that is the same panel of the next
+ * columns or, where there are none, of the next matrix; 0: neither. */
+static int64_t next_panel(const struct product *q, int64_t n_step) {
+    const struct product_plan *p = q->p;
+    const struct product_dims *batch = &p->spec.batch;
+    if (p->n > p->n_block) return p->n_block * n_step * q->b_size;
+    return batch->count == 1 && !p->n_outermost ? batch->v[0].b * q->b_size : 0;
+}
+
+static struct ahead look_ahead(struct product *q, const struct k_range *range,
+                               const struct tile_place *place) {
+    struct cpu_builder *b = q->b;
+    const struct product_plan *p = q->p;
+    int64_t k_step = stride_bytes(q, inner_k(q), PRODUCT_B), n_step;
+    struct ahead nothing = {place->a, ir_k(b, 0)};
+    bool linear = product_dims_linear(&p->spec.n, PRODUCT_B, &n_step);
+    bool by_rows = n_step == 1, by_columns = inner_k(q)->b == 1;
+    if (p->b_mode != B_PACKED || p->taps > 1 || has_pairs(q)) return nothing;
+    if (p->spec.stage.when != STAGE_NEVER || !linear || by_rows == by_columns) return nothing;
+    int64_t next = next_panel(q, n_step);
+    /* The next block of k, and after the last one, or where all of k is packed at once, the next
+     * columns. */
+    LLVMValueRef first = range->first, offset = ir_k(b, next);
+    LLVMValueRef column = ir_add(b, q->n0, place->j);
+    LLVMValueRef there = i_cmp(b, LLVMIntSLT, ir_addk(b, column, p->n_block), ir_k(b, p->n));
+    if (p->n <= p->n_block) there = LLVMConstInt(int_type(b, 1), next != 0, false);
+    if (!p->shares_b && p->k_blocks > 1) {
+        LLVMValueRef more = i_cmpk(b, LLVMIntNE, place->k_block, (uint64_t)p->k_blocks - 1);
+        first = select_of(b, more, ir_add(b, first, range->rows), ir_k(b, 0));
+        offset = select_of(b, more, ir_k(b, 0), offset);
+        there = i_or(b, there, more);
+    }
+    LLVMValueRef tile = LLVMBuildUDiv(b->builder, place->i, ir_k(b, p->rows), "");
+    int64_t steps = (product_k_rows(p) + MATMUL_KERNEL_STEPS - 1) / MATMUL_KERNEL_STEPS;
+    if (by_rows) {
+        tile = ir_mulk(b, tile, steps);
+        there = i_and(b, there, i_cmp(b, LLVMIntSLT, tile, range->rows));
+        first = ir_add(b, first, tile);
+    } else {
+        there = i_and(b, there, i_cmp(b, LLVMIntSLT, tile, ir_k(b, q->columns)));
+        column = ir_add(b, column, tile);
+    }
+    offset = ir_add(b, offset, ir_mulk(b, first, k_step));
+    offset = ir_add(b, offset, ir_mulk(b, column, n_step * q->b_size));
+    int64_t step = by_rows ? k_step : MATMUL_KERNEL_STEPS * q->b_size;
+    return (struct ahead){select_of(b, there, ir_at(b, q->bb, offset), place->a),
+                          select_of(b, there, ir_k(b, step), ir_k(b, 0))};
+}
+
+/* Whether this tile is the first that reads the panel, which then is whole and not packed yet. */
+static LLVMValueRef packs_panel(struct product *q, const struct tile_place *place) {
+    struct cpu_builder *b = q->b;
+    LLVMValueRef packs = i_cmpk(b, LLVMIntEQ, place->i, 0);
+    if (q->p->shares_b) packs = i_and(b, packs, q->fresh_b);
+    if (q->p->n % q->columns == 0) return packs;
+    LLVMValueRef end = ir_addk(b, place->j, q->columns);
+    return i_and(b, packs, i_cmp(b, LLVMIntSLE, end, q->n_left));
+}
+
 static void call_kernel(struct product *q, const struct k_range *range,
                         const struct tile_place *place, LLVMValueRef c, int64_t row_bytes,
                         bool adds) {
     struct cpu_builder *b = q->b;
+    struct ahead ahead = look_ahead(q, range, place);
     bool packed = q->p->a_mode != A_IN_PLACE;
     int64_t step = q->p->a_mode == A_IN_PLACE ? k_step(q, PRODUCT_A)
                    : q->p->a_mode == A_ROWS   ? q->size
@@ -240,9 +321,26 @@ static void call_kernel(struct product *q, const struct k_range *range,
         from = select_of(b, later, c, from);
         from_row = select_of(b, later, c_row, from_row);
     }
-    ir_call(b, matmul_kernel(b, q->target, &q->tile), MATMUL_KERNEL_ARGUMENTS,
-            (LLVMValueRef[]){place->rows, place->a, ir_k(b, step), taps, ntaps, run, place->panel,
-                             ir_k(b, q->b_row), c, c_row, from, from_row});
+    LLVMValueRef arguments[MATMUL_KERNEL_ARGUMENTS] = {
+        place->rows, place->a,     ir_k(b, step),     taps,       ntaps,
+        run,         place->panel, ir_k(b, q->b_row), c,          c_row,
+        from,        from_row,     ahead.at,          ahead.step, LLVMGetUndef(ir_pointer(b))};
+    struct ir_if packed_yet = {0};
+    if (q->p->packs_first) {
+        packed_yet = ir_if_begin(b, packs_panel(q, place), true);
+        LLVMValueRef first[MATMUL_KERNEL_ARGUMENTS];
+        memcpy(first, arguments, sizeof first);
+        int64_t row = stride_bytes(q, inner_k(q), PRODUCT_B);
+        first[6] = ir_at(b, q->bb,
+                         ir_add(b, ir_mulk(b, range->first, row),
+                                ir_mulk(b, ir_add(b, q->n0, place->j), q->b_size)));
+        first[7] = ir_k(b, row);
+        first[14] = place->panel;
+        ir_call(b, matmul_kernel(b, q->target, &q->tile, true), MATMUL_KERNEL_ARGUMENTS, first);
+        ir_if_else(b, &packed_yet);
+    }
+    ir_call(b, matmul_kernel(b, q->target, &q->tile, false), MATMUL_KERNEL_ARGUMENTS, arguments);
+    if (q->p->packs_first) ir_if_end(b, &packed_yet);
 }
 
 static void tile_to_sums(struct product *q, const struct k_range *range,
@@ -442,6 +540,7 @@ static void emit_units(struct product *q) {
     product_place_unit(q, units.i, &m_block);
     LLVMValueRef first = i_cmp(b, LLVMIntEQ, units.i, q->code->begin);
     LLVMValueRef fresh = i_or(b, first, q->fresh_b);
+    q->fresh_b = fresh;
     if (p->b_mode == B_PACKED) {
         struct ir_if columns = ir_if_begin(b, fresh, false);
         fill_table(q, q->cols, &p->spec.n, PRODUCT_B, q->n0, p->n, p->n_block);

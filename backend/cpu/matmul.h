@@ -94,6 +94,7 @@ struct product_plan {
     int64_t m_chunk;          /* rows of A that are packed at a time */
     enum product_a_mode a_mode;
     enum product_b_mode b_mode;
+    bool packs_first; /* whole panels of B are packed by the kernels that read them first */
     bool shares_b;    /* all of k is packed, for the blocks of rows that follow each other */
     bool n_outermost; /* units go through the batch for one block of columns after the other */
     bool keeps_sums;  /* partial sums are kept in scratch memory, not in C */

@@ -87,17 +87,20 @@ void matmul_mark_wide(struct cpu_builder *b, const struct cpu_target *target,
 struct kernel {
     struct cpu_builder *b;
     struct matmul_tile tile;
+    bool packs;
     int align;                         /* of elements of A and B */
     int size, vector_bytes, row_bytes; /* of an element, a vector, a row of the panel */
     LLVMTypeRef scalar, vector;        /* of sums */
     LLVMTypeRef element, panel;        /* of A and B */
-    LLVMValueRef row[MAX_ROWS], step, b_row;
+    LLVMValueRef row[MAX_ROWS], step, b_row, next_step;
 };
 
 /* What changes from one step of k to the next. */
 struct state {
     LLVMValueRef x; /* offset of A's column */
     LLVMValueRef b; /* row of the panel */
+    LLVMValueRef next;
+    LLVMValueRef to; /* row of the panel that is packed; NULL where none is */
     LLVMValueRef sums[MAX_ROWS * MAX_VECTORS];
 };
 
@@ -147,8 +150,10 @@ static void one_step(struct kernel *k, struct state *s) {
     struct cpu_builder *b = k->b;
     LLVMValueRef panel[MAX_VECTORS];
     int vectors = k->tile.vectors;
-    for (int v = 0; v < vectors; v++)
+    for (int v = 0; v < vectors; v++) {
         panel[v] = ir_load(b, k->panel, ir_atk(b, s->b, v * k->vector_bytes), k->align);
+        if (k->packs) ir_store(b, panel[v], ir_atk(b, s->to, v * k->vector_bytes), k->align);
+    }
     for (int i = 0; i < k->tile.rows; i++) {
         LLVMValueRef a = ir_load(b, k->element, ir_at(b, k->row[i], s->x), k->align);
         a = LLVMBuildBitCast(b->builder, matmul_splat(b, a, k->tile.lanes), k->panel, "");
@@ -160,6 +165,7 @@ static void one_step(struct kernel *k, struct state *s) {
     }
     s->x = ir_add(b, s->x, k->step);
     s->b = ir_at(b, s->b, k->b_row);
+    if (k->packs) s->to = ir_atk(b, s->to, k->row_bytes);
 }
 
 /* Phis for a state, coming from `from` with the values of `start`. */
@@ -169,6 +175,10 @@ static struct state state_phis(struct kernel *k, const struct state *start,
     struct state s;
     s.x = LLVMBuildPhi(l, ir_i64(k->b), "");
     s.b = LLVMBuildPhi(l, ir_pointer(k->b), "");
+    s.next = LLVMBuildPhi(l, ir_pointer(k->b), "");
+    LLVMAddIncoming(s.next, (LLVMValueRef *)&start->next, &from, 1);
+    s.to = k->packs ? LLVMBuildPhi(l, ir_pointer(k->b), "") : NULL;
+    if (k->packs) LLVMAddIncoming(s.to, (LLVMValueRef *)&start->to, &from, 1);
     LLVMAddIncoming(s.x, (LLVMValueRef *)&start->x, &from, 1);
     LLVMAddIncoming(s.b, (LLVMValueRef *)&start->b, &from, 1);
     for (int i = 0; i < k->tile.rows * k->tile.vectors; i++) {
@@ -182,19 +192,34 @@ static void state_incoming(struct kernel *k, struct state *phis, struct state *v
                            LLVMBasicBlockRef from) {
     LLVMAddIncoming(phis->x, &values->x, &from, 1);
     LLVMAddIncoming(phis->b, &values->b, &from, 1);
+    LLVMAddIncoming(phis->next, &values->next, &from, 1);
+    if (k->packs) LLVMAddIncoming(phis->to, &values->to, &from, 1);
     for (int i = 0; i < k->tile.rows * k->tile.vectors; i++)
         LLVMAddIncoming(phis->sums[i], &values->sums[i], &from, 1);
 }
 
-/* One tap. A loop of one step takes no longer than an unrolled one, and is quick to compile. */
-static void step_loop(struct kernel *k, struct state *s, LLVMValueRef run) {
+/* A hint that the line at an address will be needed. */
+static void prefetch(struct cpu_builder *b, LLVMValueRef at, bool to_write, int locality) {
+    enum { DATA = 1 };
+    LLVMTypeRef i32 = int_type(b, 32), pointer = ir_pointer(b);
+    unsigned id = LLVMLookupIntrinsicID("llvm.prefetch", 13);
+    LLVMValueRef callee = LLVMGetIntrinsicDeclaration(b->module, id, &pointer, 1);
+    LLVMValueRef arguments[] = {at, LLVMConstInt(i32, to_write, false),
+                                LLVMConstInt(i32, (unsigned)locality, false),
+                                LLVMConstInt(i32, DATA, false)};
+    ir_call(b, callee, 4, arguments);
+}
+
+/* `count` steps. A loop of one step takes no longer than an unrolled one, and is quick to
+ * compile. */
+static void step_loop(struct kernel *k, struct state *s, LLVMValueRef count) {
     struct cpu_builder *b = k->b;
     LLVMBasicBlockRef before = LLVMGetInsertBlock(b->builder);
     LLVMBasicBlockRef body = ir_block(b, "k"), after = ir_block(b, "k.done");
     LLVMBuildBr(b->builder, body);
     LLVMPositionBuilderAtEnd(b->builder, body);
     LLVMValueRef left = LLVMBuildPhi(b->builder, ir_i64(b), "");
-    LLVMAddIncoming(left, &run, &before, 1);
+    LLVMAddIncoming(left, &count, &before, 1);
     struct state phis = state_phis(k, s, before);
     *s = phis;
     one_step(k, s);
@@ -202,6 +227,31 @@ static void step_loop(struct kernel *k, struct state *s, LLVMValueRef run) {
     LLVMAddIncoming(left, &next, &body, 1);
     state_incoming(k, &phis, s, body);
     LLVMBuildCondBr(b->builder, i_cmpk(b, LLVMIntNE, next, 0), body, after);
+    LLVMPositionBuilderAtEnd(b->builder, after);
+}
+
+/* One tap, a few steps at a time; between them a line is asked for that will be packed next. */
+static void tap_steps(struct kernel *k, struct state *s, LLVMValueRef run) {
+    enum { NEAR = 2 }; /* the second-level cache */
+    struct cpu_builder *b = k->b;
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(b->builder);
+    LLVMBasicBlockRef body = ir_block(b, "steps"), after = ir_block(b, "steps.done");
+    LLVMBuildBr(b->builder, body);
+    LLVMPositionBuilderAtEnd(b->builder, body);
+    LLVMValueRef left = LLVMBuildPhi(b->builder, ir_i64(b), "");
+    LLVMAddIncoming(left, &run, &before, 1);
+    struct state phis = state_phis(k, s, before);
+    *s = phis;
+    prefetch(b, s->next, false, NEAR);
+    LLVMValueRef count = ir_min(b, left, ir_k(b, MATMUL_KERNEL_STEPS));
+    step_loop(k, s, count);
+    s->next = LLVMBuildGEP2(b->builder, LLVMInt8TypeInContext(b->context), phis.next, &k->next_step,
+                            1, "");
+    LLVMBasicBlockRef last = LLVMGetInsertBlock(b->builder);
+    LLVMValueRef rest = LLVMBuildNSWSub(b->builder, left, count, "");
+    LLVMAddIncoming(left, &rest, &last, 1);
+    state_incoming(k, &phis, s, last);
+    LLVMBuildCondBr(b->builder, i_cmpk(b, LLVMIntNE, rest, 0), body, after);
     LLVMPositionBuilderAtEnd(b->builder, after);
 }
 
@@ -225,18 +275,11 @@ static void store_tile(struct kernel *k, struct state *s, LLVMValueRef function)
 
 /* Asks for the tile of C, which is needed when the sums are done. */
 static void prefetch_tile(struct kernel *k, LLVMValueRef c, LLVMValueRef c_row) {
-    enum { LINE = 64, WRITE = 1, KEEP = 3, DATA = 1 };
+    enum { LINE = 64, KEEP = 3 };
     struct cpu_builder *b = k->b;
-    LLVMTypeRef i32 = int_type(b, 32), pointer = ir_pointer(b);
-    unsigned id = LLVMLookupIntrinsicID("llvm.prefetch", 13);
-    LLVMValueRef callee = LLVMGetIntrinsicDeclaration(b->module, id, &pointer, 1);
     for (int i = 0; i < k->tile.rows; i++) {
-        for (int at = 0; at < k->row_bytes; at += LINE) {
-            LLVMValueRef arguments[] = {ir_atk(b, c, at), LLVMConstInt(i32, WRITE, false),
-                                        LLVMConstInt(i32, KEEP, false),
-                                        LLVMConstInt(i32, DATA, false)};
-            ir_call(b, callee, 4, arguments);
-        }
+        for (int at = 0; at < k->row_bytes; at += LINE)
+            prefetch(b, ir_atk(b, c, at), true, KEEP);
         if (i + 1 < k->tile.rows) c = ir_at(b, c, c_row);
     }
 }
@@ -252,35 +295,42 @@ static void kernel_body(struct kernel *k, LLVMValueRef function) {
         k->row[i] = ir_at(b, a, offset);
     }
     prefetch_tile(k, LLVMGetParam(function, 8), LLVMGetParam(function, 9));
-    struct state start = {ir_k(b, 0), LLVMGetParam(function, 6), {NULL}};
+    struct state start = {ir_k(b, 0),
+                          LLVMGetParam(function, 6),
+                          LLVMGetParam(function, 12),
+                          LLVMGetParam(function, 14),
+                          {NULL}};
+    k->next_step = LLVMGetParam(function, 13);
     for (int i = 0; i < k->tile.rows * k->tile.vectors; i++)
         start.sums[i] = LLVMConstNull(k->vector);
     LLVMBasicBlockRef before = LLVMGetInsertBlock(b->builder);
     struct ir_loop taps = ir_loop_begin(b, ir_k(b, 0), LLVMGetParam(function, 4), 1, false);
     struct state s = state_phis(k, &start, before), phis = s;
     s.x = ir_load(b, ir_i64(b), ir_at(b, tap_table, ir_mulk(b, taps.i, 8)), 8);
-    step_loop(k, &s, LLVMGetParam(function, 5));
+    tap_steps(k, &s, LLVMGetParam(function, 5));
     state_incoming(k, &phis, &s, LLVMGetInsertBlock(b->builder));
     ir_loop_end(b, &taps);
     store_tile(k, &s, function);
 }
 
 LLVMValueRef matmul_kernel(struct cpu_builder *b, const struct cpu_target *target,
-                           const struct matmul_tile *tile) {
+                           const struct matmul_tile *tile, bool packs) {
     char name[64];
     bool pairs = tile->pair != TYPE_INVALID;
-    snprintf(name, sizeof name, "product.%s%s%s.%dx%d", element_type_name(tile->type),
+    snprintf(name, sizeof name, "product.%s%s%s.%dx%d%s", element_type_name(tile->type),
              pairs ? "." : "", pairs ? element_type_name(tile->pair) : "", tile->rows,
-             matmul_tile_columns(tile));
+             matmul_tile_columns(tile), packs ? ".pack" : "");
     LLVMValueRef function = LLVMGetNamedFunction(b->module, name);
     if (function) return function;
     LLVMTypeRef i64 = ir_i64(b), p = ir_pointer(b);
-    LLVMTypeRef types[MATMUL_KERNEL_ARGUMENTS] = {p, p, i64, p, i64, i64, p, i64, p, i64, p, i64};
+    LLVMTypeRef types[MATMUL_KERNEL_ARGUMENTS] = {p, p,   i64, p,   i64, i64, p, i64,
+                                                  p, i64, p,   i64, p,   i64, p};
     LLVMBasicBlockRef back;
     function = ir_function_begin(b, name, MATMUL_KERNEL_ARGUMENTS, types, &back);
     matmul_mark_wide(b, target, function);
     int size = element_type_size(tile->type);
-    struct kernel k = {.b = b, .tile = *tile, .size = size, .vector_bytes = size * tile->lanes};
+    struct kernel k = {
+        .b = b, .tile = *tile, .packs = packs, .size = size, .vector_bytes = size * tile->lanes};
     k.row_bytes = k.vector_bytes * tile->vectors;
     k.scalar = cpu_value_type(b, tile->type);
     k.vector = LLVMVectorType(k.scalar, (unsigned)tile->lanes);

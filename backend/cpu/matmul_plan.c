@@ -250,6 +250,10 @@ static void choose_units(struct product_plan *p, const struct cpu_target *target
     p->shares_b = p->b_mode == B_PACKED &&
                   (product_m_blocks(p) > 1 || (p->n_outermost && p->batch > 1)) &&
                   p->spec.stage.when != STAGE_BLOCK && p->k * p->n_block * size <= 4 * target->l2;
+    const struct product_dims *n = &p->spec.n;
+    p->packs_first = p->b_mode == B_PACKED && p->taps == 1 && p->pair == TYPE_INVALID &&
+                     same_bits(p->spec.b_type, p->type) && n->count == 1 && n->v[0].b == 1 &&
+                     p->spec.stage.when == STAGE_NEVER;
     p->m_chunk = product_m_rows(p);
     if (p->a_mode != A_IN_PLACE) {
         int64_t fits = target->l2 / 4 / clamp(product_k_rows(p) * size, 1, target->l2);
