@@ -157,6 +157,10 @@ static struct ix memory_row(struct kernel *k, const struct tpu_layout *layout,
                             const struct place *place, struct ix row, struct ix lane_tile) {
     if (layout->lane_tiles == 1) return ix_add(k, place->base, ix_div(k, row, layout->packing));
     int32_t sub = layout->tile_rows / layout->packing;
+    if (layout->row_tiles == 1) { /* rows past the tile's are none of the array's */
+        struct ix within = ix_add(k, ix_muli(k, lane_tile, sub), ix_div(k, row, layout->packing));
+        return ix_add(k, place->base, within);
+    }
     struct ix tile = ix_muli(k, ix_div(k, row, layout->tile_rows), (int32_t)layout->lane_tiles);
     struct ix in_tile = ix_div(k, ix_mod(k, row, layout->tile_rows), layout->packing);
     tile = ix_muli(k, ix_add(k, tile, lane_tile), sub);

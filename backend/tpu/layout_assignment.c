@@ -135,7 +135,7 @@ static double turning_cost(const struct assigner *x, const struct shape *shape, 
         return IMPOSSIBLE;
     if (a.bytes + b.bytes > x->options->chip.vmem_bytes / 2)
         return ROW_BY_ROW_COST * (registers_of(shape, from) + registers_of(shape, to));
-    if (from[0] == to[0]) return KERNEL_COST + 4 * registers_of(shape, to);
+    if (from[0] == to[0]) return KERNEL_COST + 4 * registers_of(shape, to); /* or by DMA */
     if (a.packing > 1) return ROW_BY_ROW_COST * registers_of(shape, to);
     double in = (double)shape->dims[from[0]], out = (double)shape->dims[to[0]];
     double pushed = (out < TPU_LANES ? out : TPU_LANES) / TPU_SUBLANES;

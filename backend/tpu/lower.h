@@ -114,6 +114,7 @@ bool lower_map(struct lower *lower, const struct hlo_instr *instr);
 bool lower_stream(struct lower *lower, const struct hlo_instr *instr, bool *taken);
 bool lower_block(struct lower *lower, const struct hlo_instr *instr, bool *taken);
 bool lower_transpose(struct lower *lower, const struct hlo_instr *instr, bool *taken);
+bool lower_rows(struct lower *lower, const struct hlo_instr *instr, bool *taken);
 bool lower_move(struct lower *lower, const struct hlo_instr *instr, bool *taken);
 bool lower_while(struct lower *lower, const struct hlo_instr *instr);
 bool lower_conditional(struct lower *lower, const struct hlo_instr *instr);

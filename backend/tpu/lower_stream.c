@@ -47,12 +47,15 @@ static bool is_pointwise(const struct hlo_instr *instr, const struct shape *like
 }
 
 /* Groups of 8 rows of elements follow each other in the same order: tiles are as high, or stand in
- * one column that is padded alike. */
+ * one column that is padded alike. Smaller tiles that are all alike may be taken 8 rows at a time,
+ * wherever these are: an element depends on those at its own place alone. */
 static bool same_tiling(const struct tpu_layout *a, const struct tpu_layout *b) {
     if (a->rank != b->rank) return false;
     for (int i = 0; i < a->rank; i++)
         if (a->dims[i] != b->dims[i] || a->order[i] != b->order[i]) return false;
-    if (a->tile_rows == b->tile_rows) return a->tile_rows >= TPU_SUBLANES;
+    if (a->tile_rows == b->tile_rows)
+        return a->tile_rows >= TPU_SUBLANES ||
+               (a->packing == b->packing && a->memory_rows % TPU_SUBLANES == 0);
     return a->tile_rows >= TPU_SUBLANES && b->tile_rows >= TPU_SUBLANES && a->lane_tiles == 1 &&
            a->row_tiles * a->tile_rows == b->row_tiles * b->tile_rows;
 }
@@ -83,6 +86,10 @@ static bool find_arrays(struct stream *s, struct lower *lower, const struct hlo_
     }
     const struct tpu_layout *layout = &s->out[0].array.layout;
     s->tiles = layout->memory_rows / s->out[0].rows;
+    for (int i = 0; i < s->nin + s->nout; i++) {
+        struct tpu_layout *own = &(i < s->nin ? &s->in[i] : &s->out[i - s->nin])->array.layout;
+        if (own->tile_rows < TPU_SUBLANES) own->tile_rows = TPU_SUBLANES;
+    }
     return s->nin > 0 && s->tiles >= FEWEST_TILES;
 }
 
