@@ -1,68 +1,373 @@
-/* Fourier transforms of four lines at once, one in each lane of a vector. Private to fft.c. */
-#ifndef RUNTIME_CPU_FFT_CELLS_H
-#define RUNTIME_CPU_FFT_CELLS_H
-
+/* Vectors of Fourier transforms, and transforms of cells: one element of LANES lines, or LANES
+ * columns of a line. Included once for each type of number, by fft_f32.c and fft_f64.c, which say
+ * what REAL, LANES and WIDE are. */
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
-enum { FFT_LANES = 4, FFT_LARGEST_FACTOR = 31, FFT_MOST_FACTORS = 64 };
+#include "runtime/cpu/fft_plan.h"
 
-struct fft_root {
-    double re, im;
-};
+/* Vectors never leave a file but through memory: how they would be passed does not matter. */
+#pragma GCC diagnostic ignored "-Wpsabi"
+#pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
 
-typedef double fft_lanes __attribute__((vector_size(8 * FFT_LANES)));
-
-/* One element of each of the lines. */
-struct fft_cell {
-    fft_lanes re, im;
-};
-
-/* A length with small prime factors only: their product, and e^(-2 pi i k / n). */
-struct fft_length {
-    int64_t n;
-    int count, factors[FFT_MOST_FACTORS];
-    const struct fft_root *roots;
-};
-
-enum fft_kind { FFT_COMPLEX_F32, FFT_COMPLEX_F64, FFT_REAL_F32, FFT_REAL_F64 };
-
-/* Numbers in memory. */
-struct fft_view {
-    void *data;
-    enum fft_kind kind;
-    bool swapped; /* real and imaginary parts change places: what makes a transform inverse */
-    double scale; /* of what is stored */
-};
-
-/* Factors of n; what is left is 1, or has primes above the largest. */
-int64_t fft_factorise(int64_t n, struct fft_length *length);
-
-/* Transforms of `count` <= 4 lines that stand side by side: element k of the first is at
- * at + k * step. `x` and `work` have room for a line of cells each,
- * rounded up to whole vectors. */
-void fft_beside(const struct fft_length *length, const struct fft_view *from, int64_t at,
-                int64_t step, const struct fft_view *to, int64_t to_at, int64_t to_step, int count,
-                struct fft_cell *x, struct fft_cell *work);
-/* The same of lines that are `gap` elements apart, whose elements are neighbours. */
-void fft_apart(const struct fft_length *length, const struct fft_view *from, int64_t at,
-               int64_t gap, const struct fft_view *to, int64_t to_at, int64_t to_gap, int count,
-               struct fft_cell *x, struct fft_cell *work);
-
-/* A line of down.n * across.n as a matrix with rows of across.n: transforms of columns, turns,
- * transforms of rows (Bailey, FFTs in external or hierarchical memory, 1990), so that what is at
- * hand stays small. turns: for each four columns a cell for each row r, whose lane for column c is
- * e^(-2 pi i r c / n). */
-struct fft_split {
-    struct fft_length down, across;
-    const struct fft_cell *turns;
-};
-/* Cells from row to row of the grid, which has down.n rows, rounded up. */
-int64_t fft_grid_stride(int64_t columns);
-/* One line of neighbours; the line at `next` will be the next. x and work have room for the longer
- * of both lengths. */
-void fft_line(const struct fft_split *split, const struct fft_view *from, int64_t at,
-              const struct fft_view *to, int64_t to_at, int64_t next, struct fft_cell *grid,
-              struct fft_cell *x, struct fft_cell *work);
-
+/* Compiled several times; the loader picks what the processor offers. Sanitizers start later than
+ * the resolvers that this needs. */
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#else
+#define CLONES
 #endif
+#define INLINE static inline __attribute__((always_inline))
+
+typedef REAL reals __attribute__((vector_size(sizeof(REAL) * LANES)));
+/* The same in memory that has the elements' alignment only. */
+typedef REAL loose_reals
+    __attribute__((vector_size(sizeof(REAL) * LANES), aligned(sizeof(REAL)), may_alias));
+
+typedef struct {
+    reals re, im;
+} cell;
+
+typedef struct {
+    REAL re, im;
+} root;
+
+_Static_assert(LANES == (WIDE ? FFT_LANES_F64 : FFT_LANES_F32), "plans are for these");
+
+INLINE cell add(cell a, cell b) {
+    return (cell){a.re + b.re, a.im + b.im};
+}
+
+INLINE cell sub(cell a, cell b) {
+    return (cell){a.re - b.re, a.im - b.im};
+}
+
+INLINE cell scaled(cell a, REAL k) {
+    return (cell){a.re * k, a.im * k};
+}
+
+/* -i a */
+INLINE cell turned(cell a) {
+    return (cell){a.im, -a.re};
+}
+
+INLINE cell swapped_if(bool swap, cell a) {
+    return swap ? (cell){a.im, a.re} : a;
+}
+
+INLINE cell times_root(cell a, root w) {
+    return (cell){a.re * w.re - a.im * w.im, a.re * w.im + a.im * w.re};
+}
+
+INLINE cell times(cell a, cell b) {
+    return (cell){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
+
+/* ---- memory ---- */
+
+INLINE reals load_reals(const REAL *x) {
+    return *(const loose_reals *)x;
+}
+
+INLINE void store_reals(REAL *to, reals x) {
+    *(loose_reals *)to = x;
+}
+
+/* Shuffles within 128 bits: a cell's lanes are out of order (fft_place). */
+#if LANES == 8
+typedef int32_t picks __attribute__((vector_size(32)));
+#define EVEN_PARTS (picks){0, 2, 8, 10, 4, 6, 12, 14}
+#define ODD_PARTS (picks){1, 3, 9, 11, 5, 7, 13, 15}
+#define LOW_PAIRS (picks){0, 8, 1, 9, 4, 12, 5, 13}
+#define HIGH_PAIRS (picks){2, 10, 3, 11, 6, 14, 7, 15}
+#define BACKWARDS (picks){7, 6, 5, 4, 3, 2, 1, 0}
+#else
+typedef int64_t picks __attribute__((vector_size(32)));
+#define EVEN_PARTS (picks){0, 4, 2, 6}
+#define ODD_PARTS (picks){1, 5, 3, 7}
+#define LOW_PAIRS (picks){0, 4, 2, 6}
+#define HIGH_PAIRS (picks){1, 5, 3, 7}
+#define BACKWARDS (picks){3, 2, 1, 0}
+#endif
+
+/* LANES complex numbers. */
+INLINE cell load_numbers(const REAL *x) {
+    reals a = load_reals(x), b = load_reals(x + LANES);
+    return (cell){__builtin_shuffle(a, b, EVEN_PARTS), __builtin_shuffle(a, b, ODD_PARTS)};
+}
+
+INLINE void store_numbers(REAL *to, cell a) {
+    store_reals(to, __builtin_shuffle(a.re, a.im, LOW_PAIRS));
+    store_reals(to + LANES, __builtin_shuffle(a.re, a.im, HIGH_PAIRS));
+}
+
+/* Fewer than LANES of them. */
+INLINE cell load_some(const REAL *x, int64_t count) {
+    REAL all[2 * LANES] = {0};
+    memcpy(all, x, (size_t)count * 2 * sizeof(REAL));
+    return load_numbers(all);
+}
+
+INLINE void store_some(REAL *to, int64_t count, cell a) {
+    REAL all[2 * LANES];
+    store_numbers(all, a);
+    memcpy(to, all, (size_t)count * 2 * sizeof(REAL));
+}
+
+/* Numbers in the opposite order. */
+INLINE cell backwards(cell a) {
+    return (cell){__builtin_shuffle(a.re, BACKWARDS), __builtin_shuffle(a.im, BACKWARDS)};
+}
+
+/* Vectors as the rows of a square that changes places with its columns. */
+#if LANES == 8
+INLINE void transpose_reals(reals *x) {
+    reals a[8];
+    for (int i = 0; i < 8; i += 2) {
+        a[i] = __builtin_shuffle(x[i], x[i + 1], LOW_PAIRS);
+        a[i + 1] = __builtin_shuffle(x[i], x[i + 1], HIGH_PAIRS);
+    }
+    for (int i = 0; i < 8; i += 4)
+        for (int j = 0; j < 2; j++) {
+            reals low = a[i + j], high = a[i + j + 2];
+            x[i + 2 * j] = __builtin_shuffle(low, high, (picks){0, 1, 8, 9, 4, 5, 12, 13});
+            x[i + 2 * j + 1] = __builtin_shuffle(low, high, (picks){2, 3, 10, 11, 6, 7, 14, 15});
+        }
+    for (int i = 0; i < 4; i++) {
+        reals low = x[i], high = x[i + 4];
+        x[i] = __builtin_shuffle(low, high, (picks){0, 1, 2, 3, 8, 9, 10, 11});
+        x[i + 4] = __builtin_shuffle(low, high, (picks){4, 5, 6, 7, 12, 13, 14, 15});
+    }
+}
+#else
+INLINE void transpose_reals(reals *x) {
+    reals a = __builtin_shuffle(x[0], x[1], LOW_PAIRS);
+    reals b = __builtin_shuffle(x[0], x[1], HIGH_PAIRS);
+    reals c = __builtin_shuffle(x[2], x[3], LOW_PAIRS);
+    reals d = __builtin_shuffle(x[2], x[3], HIGH_PAIRS);
+    x[0] = __builtin_shuffle(a, c, (picks){0, 1, 4, 5});
+    x[1] = __builtin_shuffle(b, d, (picks){0, 1, 4, 5});
+    x[2] = __builtin_shuffle(a, c, (picks){2, 3, 6, 7});
+    x[3] = __builtin_shuffle(b, d, (picks){2, 3, 6, 7});
+}
+#endif
+
+/* LANES cells: what was element i of line j becomes element j of line i. */
+INLINE void transpose(cell *x) {
+    reals re[LANES], im[LANES];
+    for (int i = 0; i < LANES; i++)
+        re[i] = x[i].re;
+    transpose_reals(re);
+    for (int i = 0; i < LANES; i++)
+        im[i] = x[i].im;
+    transpose_reals(im);
+    for (int i = 0; i < LANES; i++)
+        x[i] = (cell){re[i], im[i]};
+}
+
+/* ---- transforms of the length of a factor, in place ---- */
+
+INLINE void small2(cell *a) {
+    cell x = a[0];
+    a[0] = add(x, a[1]);
+    a[1] = sub(x, a[1]);
+}
+
+INLINE void small3(cell *a) {
+    const REAL half_root3 = (REAL)0.86602540378443864676;
+    cell sum = add(a[1], a[2]), side = scaled(turned(sub(a[1], a[2])), half_root3);
+    cell middle = sub(a[0], scaled(sum, (REAL)0.5));
+    a[0] = add(a[0], sum);
+    a[1] = add(middle, side);
+    a[2] = sub(middle, side);
+}
+
+INLINE void small4(cell *a) {
+    cell sum = add(a[0], a[2]), difference = sub(a[0], a[2]);
+    cell sum2 = add(a[1], a[3]), side = turned(sub(a[1], a[3]));
+    a[0] = add(sum, sum2);
+    a[1] = add(difference, side);
+    a[2] = sub(sum, sum2);
+    a[3] = sub(difference, side);
+}
+
+INLINE void small5(cell *a) {
+    const REAL c1 = (REAL)0.30901699437494742410, s1 = (REAL)0.95105651629515357212;
+    const REAL c2 = (REAL)-0.80901699437494742410, s2 = (REAL)0.58778525229247312917;
+    cell p1 = add(a[1], a[4]), p2 = add(a[2], a[3]);
+    cell m1 = turned(sub(a[1], a[4])), m2 = turned(sub(a[2], a[3]));
+    cell x1 = add(a[0], add(scaled(p1, c1), scaled(p2, c2)));
+    cell x2 = add(a[0], add(scaled(p1, c2), scaled(p2, c1)));
+    cell y1 = add(scaled(m1, s1), scaled(m2, s2)), y2 = sub(scaled(m1, s2), scaled(m2, s1));
+    a[0] = add(a[0], add(p1, p2));
+    a[1] = add(x1, y1);
+    a[2] = add(x2, y2);
+    a[3] = sub(x2, y2);
+    a[4] = sub(x1, y1);
+}
+
+INLINE void small8(cell *a) {
+    const REAL half_root2 = (REAL)0.70710678118654752440;
+    cell even[4], odd[4];
+    for (int i = 0; i < 4; i++) {
+        even[i] = add(a[i], a[i + 4]);
+        odd[i] = sub(a[i], a[i + 4]);
+    }
+    odd[1] = scaled(add(odd[1], turned(odd[1])), half_root2);
+    odd[2] = turned(odd[2]);
+    odd[3] = scaled(sub(turned(odd[3]), odd[3]), half_root2);
+    small4(even);
+    small4(odd);
+    for (int i = 0; i < 4; i++) {
+        a[2 * i] = even[i];
+        a[2 * i + 1] = odd[i];
+    }
+}
+
+/* Elements j and p - j of the operand go into elements k and p - k with the same cosine and with
+ * opposite sines. unit[j] = e^(-2 pi i j / p). */
+INLINE void small_odd(cell *a, int p, const root *unit) {
+    cell even[FFT_LARGEST_FACTOR / 2 + 1], odd[FFT_LARGEST_FACTOR / 2 + 1], first = a[0];
+    int half = p / 2;
+    for (int j = 1; j <= half; j++) {
+        even[j] = add(a[j], a[p - j]);
+        odd[j] = sub(a[j], a[p - j]);
+        a[0] = add(a[0], even[j]);
+    }
+    for (int k = 1; k <= half; k++) {
+        cell x = first, y = {{0}, {0}};
+        for (int j = 1, at = k; j <= half; j++) {
+            x = add(x, scaled(even[j], unit[at].re));
+            y = add(y, scaled(odd[j], unit[at].im));
+            at += k;
+            at -= at >= p ? p : 0;
+        }
+        y = turned(y);
+        a[k] = sub(x, y);
+        a[p - k] = add(x, y);
+    }
+}
+
+INLINE void small(cell *a, int factor, const root *unit) {
+    switch (factor) {
+    case 1: break;
+    case 2: small2(a); break;
+    case 3: small3(a); break;
+    case 4: small4(a); break;
+    case 5: small5(a); break;
+    case 8: small8(a); break;
+    default: small_odd(a, factor, unit); break;
+    }
+}
+
+/* ---- passes ---- */
+
+/* Where the elements of lines come from: cells `step` apart; or, side by side in each place,
+ * complex numbers, `count` of them, and from place to place `step` reals. */
+struct source {
+    const cell *cells;
+    const REAL *numbers;
+    int64_t step;
+    int count;    /* of the numbers */
+    bool swapped; /* real and imaginary parts change places: what makes a transform inverse */
+};
+
+/* Where results go; cells are multiplied by `turns` before, numbers by `scale`. */
+struct sink {
+    cell *cells;
+    const cell *turns; /* one a place; or NULL */
+    REAL *numbers;
+    int64_t step;
+    int count;
+    bool swapped;
+    REAL scale;
+};
+
+INLINE cell take(const struct source *from, int64_t at) {
+    if (from->cells) return from->cells[at * from->step];
+    const REAL *x = from->numbers + at * from->step;
+    cell a = from->count == LANES ? load_numbers(x) : load_some(x, from->count);
+    return swapped_if(from->swapped, a);
+}
+
+INLINE void put(const struct sink *to, int64_t at, cell a) {
+    if (to->cells) {
+        to->cells[at * to->step] = to->turns ? times(a, to->turns[at]) : a;
+        return;
+    }
+    a = scaled(swapped_if(to->swapped, a), to->scale);
+    if (to->count == LANES)
+        store_numbers(to->numbers + at * to->step, a);
+    else
+        store_some(to->numbers + at * to->step, to->count, a);
+}
+
+/* One of Stockham's passes: n = factor * m * s, where s transforms of length factor * m stand
+ * interleaved. From q + s (k + m r) to q + s (r + factor k), r < factor, k < m, q < s. */
+struct pass {
+    int64_t m, s;
+    const root *turns, *units;
+};
+
+INLINE void run_pass(const struct pass *p, const struct source *from, const struct sink *to,
+                     int factor, cell *a) {
+    int64_t far = p->m * p->s, s = p->s;
+    const root *w = p->turns;
+    for (int64_t k = 0; k < p->m; k++, w += factor - 1)
+        for (int64_t q = 0; q < s; q++) {
+            int64_t in = q + s * k, out = q + s * k * factor;
+            if (from->cells)
+                for (int r = 0; r < factor; r++)
+                    a[r] = from->cells[(in + r * far) * from->step];
+            else
+                for (int r = 0; r < factor; r++)
+                    a[r] = take(from, in + r * far);
+            small(a, factor, p->units);
+            if (k > 0)
+                for (int r = 1; r < factor; r++)
+                    a[r] = times_root(a[r], w[r - 1]);
+            if (to->cells && !to->turns)
+                for (int r = 0; r < factor; r++)
+                    to->cells[(out + r * s) * to->step] = a[r];
+            else
+                for (int r = 0; r < factor; r++)
+                    put(to, out + r * s, a[r]);
+        }
+}
+
+#define RUN(factor)                                                                                \
+    case factor: run_pass(&p, &here, &there, factor, (cell[factor]){}); break;
+
+/* The transform of a length with small factors, by way of x and work. The sink may be the source.
+ */
+CLONES static void transform(const struct fft_length *length, const struct source *from,
+                             const struct sink *to, cell *x, cell *work) {
+    struct pass p = {.s = 1, .m = length->n};
+    struct source here = *from;
+    for (int i = 0; i < length->count; i++) {
+        int factor = length->factors[i];
+        struct sink there = *to;
+        if (i + 1 < length->count) there = (struct sink){.cells = x, .step = 1};
+        p.m /= factor;
+        p.turns = length->turns[i];
+        p.units = length->units[i];
+        switch (factor) {
+            RUN(1)
+            RUN(2)
+            RUN(3)
+            RUN(4)
+            RUN(5)
+            RUN(7)
+            RUN(8)
+            RUN(11)
+            RUN(13)
+        default: run_pass(&p, &here, &there, factor, (cell[FFT_LARGEST_FACTOR]){}); break;
+        }
+        p.s *= factor;
+        here = (struct source){.cells = x, .step = 1};
+        cell *swap = x;
+        x = work;
+        work = swap;
+    }
+}

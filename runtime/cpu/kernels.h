@@ -63,15 +63,24 @@ enum hlocc_rt_fft_config {
     FFT_KIND,
     FFT_DOUBLE, /* 1: f64 and c128, 0: f32 and c64 */
     FFT_AXES,   /* 1 .. 3 innermost dimensions */
-    FFT_WIDTH,  /* elements of the operand along the last dimension */
+    FFT_COUNT,  /* elements of the dimensions before the axes */
+    FFT_PHASE,  /* which step this call is of */
+    FFT_FILLED, /* 1: tables follow these numbers, aligned to 64 bytes; 0: they are made in scratch */
     FFT_LENGTHS,
-    FFT_NUMBERS = FFT_LENGTHS + 3
+    FFT_NUMBERS = 16
 };
 
-/* Discrete Fourier transforms of any lengths, computed in double; inverse ones are divided by the
- * length. Arrays: result, operand. A unit is an element of the dimensions before the axes. */
+/* Discrete Fourier transforms of any lengths; inverse ones are divided by the length. Arrays:
+ * result, operand. Several axes take two phases, the second of which begins when the first has
+ * ended. */
 hlocc_rt_routine hlocc_rt_fft;
+int hlocc_rt_fft_phases(const int64_t *config);
+/* Of a phase: */
+int64_t hlocc_rt_fft_units(const int64_t *config);
 int64_t hlocc_rt_fft_scratch(const int64_t *config);
+/* Bytes of the tables; writes them, with scratch of the size that FFT_FILLED asks for. */
+int64_t hlocc_rt_fft_tables(const int64_t *config);
+void hlocc_rt_fft_fill(const int64_t *config, void *tables, void *scratch);
 
 /* ---- linalg.c, eigen.c ---- */
 
