@@ -162,7 +162,8 @@ static void run_kernel(struct entry *e, const struct hlo_instr *instr) {
     for (int i = 0; i < call.nbuffers; i++)
         pointers[i] = pointer_of(e, buffers[i]);
     int64_t work = cpu_work_of(instr);
-    bool small = is_one_element(instr) && work <= INLINE_WORK && !call.lowering->scratch;
+    bool small = is_one_element(instr) && work <= INLINE_WORK && !call.lowering->scratch &&
+                 !call.lowering->plan_phase;
     if (call.lowering->in_entry || small) {
         int64_t scratch = call.lowering->scratch ? call.lowering->scratch(instr) : 0;
         if (scratch > e->scratch) e->scratch = scratch;
@@ -170,9 +171,12 @@ static void run_kernel(struct entry *e, const struct hlo_instr *instr) {
         kernel_emit_inline(e->g, &call, pointers);
         return;
     }
-    const struct kernel *kernel = kernel_get(&e->kernels, &call);
-    if (kernel) call_kernel(e, kernel, work, call.nbuffers, pointers);
-    e->calls++;
+    int phases = call.lowering->phases ? call.lowering->phases(instr) : 1;
+    for (; call.phase < phases; call.phase++) {
+        const struct kernel *kernel = kernel_get(&e->kernels, &call);
+        if (kernel) call_kernel(e, kernel, work / phases, call.nbuffers, pointers);
+        e->calls++;
+    }
 }
 
 /* ---- control flow ---- */

@@ -37,6 +37,7 @@ struct cpu_kernel {
     const struct hlo_instr *instr;
     LLVMValueRef *out, *in;
     int nout, nin;
+    int phase; /* of several, see cpu_lowering */
     LLVMValueRef scratch, begin, end;
 };
 
@@ -52,6 +53,10 @@ struct cpu_lowering {
     /* Units and scratch where they depend on the target, in place of units and scratch; or NULL. */
     void (*plan)(struct cpu_gen *g, const struct hlo_instr *instr, int64_t *units,
                  int64_t *scratch);
+    /* How many kernels the instruction takes, each after the one before has ended; NULL: one.
+     * Units and scratch of each, in place of units and scratch. */
+    int (*phases)(const struct hlo_instr *instr);
+    void (*plan_phase)(const struct hlo_instr *instr, int phase, int64_t *units, int64_t *scratch);
 };
 
 /* NULL with the reason where there is no code for the instruction. */

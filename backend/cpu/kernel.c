@@ -67,6 +67,7 @@ static char *describe_call(const struct kernel_call *call, size_t *size) {
     }
     for (int i = 0; i < call->nleaves; i++)
         fprintf(out, " %d", call->buffer[i]);
+    fprintf(out, " phase %d", call->phase);
     fclose(out);
     return text;
 }
@@ -93,6 +94,7 @@ static void emit_with(struct cpu_gen *g, const struct kernel_call *call,
                            .in = leaves + nout,
                            .nout = nout,
                            .nin = call->nleaves - nout,
+                           .phase = call->phase,
                            .scratch = scratch,
                            .begin = begin,
                            .end = end};
@@ -221,6 +223,8 @@ const struct kernel *kernel_get(struct kernel_set *set, const struct kernel_call
         if (call->lowering->scratch) kernel->scratch = call->lowering->scratch(call->instr);
         if (call->lowering->plan)
             call->lowering->plan(set->g, call->instr, &kernel->units, &kernel->scratch);
+        if (call->lowering->plan_phase)
+            call->lowering->plan_phase(call->instr, call->phase, &kernel->units, &kernel->scratch);
         LLVMValueRef function = emit_function(set->g, call);
         set->kernels[*slot].function = function;
     }

@@ -11,7 +11,7 @@
 struct kernel_call {
     const struct hlo_instr *instr;
     const struct cpu_lowering *lowering;
-    int nleaves, nbuffers;
+    int nleaves, nbuffers, phase;
     int *buffer; /* by leaf */
 };
 

@@ -1,8 +1,9 @@
 #include "backend/cpu/library.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-bool cpu_library_call(const struct hlo_instr *instr, struct cpu_library_call *call) {
+bool cpu_library_call(const struct hlo_instr *instr, int phase, struct cpu_library_call *call) {
     static const struct {
         enum hlo_opcode opcode;
         cpu_library_builder *build;
@@ -19,6 +20,7 @@ bool cpu_library_call(const struct hlo_instr *instr, struct cpu_library_call *ca
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (rows[i].opcode != instr->opcode) continue;
         memset(call, 0, sizeof *call);
+        call->phase = phase;
         for (int k = 0; k < instr->noperands; k++)
             if (instr->operands[k]->shape->bytes > most) return false;
         if (instr->shape->bytes > most || !rows[i].build(instr, call)) return false;
@@ -30,17 +32,19 @@ bool cpu_library_call(const struct hlo_instr *instr, struct cpu_library_call *ca
 
 bool library_match(const struct hlo_instr *instr) {
     struct cpu_library_call call;
-    return cpu_library_call(instr, &call);
+    return cpu_library_call(instr, 0, &call);
 }
 
-int64_t library_units(const struct hlo_instr *instr) {
+int library_phases(const struct hlo_instr *instr) {
     struct cpu_library_call call;
-    return cpu_library_call(instr, &call) ? call.units : 1;
+    return cpu_library_call(instr, 0, &call) && call.phases ? call.phases : 1;
 }
 
-int64_t library_scratch(const struct hlo_instr *instr) {
+void library_plan(const struct hlo_instr *instr, int phase, int64_t *units, int64_t *scratch) {
     struct cpu_library_call call;
-    return cpu_library_call(instr, &call) ? call.scratch : 0;
+    if (!cpu_library_call(instr, phase, &call)) return;
+    *units = call.units;
+    *scratch = call.scratch;
 }
 
 LLVMValueRef gen_numbers(struct cpu_gen *g, int count, const int64_t *values) {
@@ -65,6 +69,27 @@ LLVMValueRef gen_pointers(struct cpu_gen *g, const struct cpu_kernel *k) {
     return slots;
 }
 
+/* The numbers, and the tables after them. */
+static LLVMValueRef config_of(struct cpu_gen *g, const struct cpu_library_call *call) {
+    if (!call->tables) return gen_numbers(g, call->count, call->config);
+    size_t numbers = (size_t)hlocc_rt_align(call->count * (int64_t)sizeof *call->config);
+    size_t size = numbers + (size_t)call->tables;
+    char *memory = aligned_alloc(64, size),
+         *scratch = aligned_alloc(64, (size_t)call->fill_scratch);
+    LLVMValueRef global = NULL;
+    if (memory && scratch) {
+        memset(memory, 0, size);
+        memcpy(memory, call->config, (size_t)call->count * sizeof *call->config);
+        call->fill(call->config, memory + numbers, scratch);
+        LLVMValueRef data = LLVMConstStringInContext2(g->b.context, memory, size, true);
+        global = cpu_read_only(&g->b, data, "config");
+        LLVMSetAlignment(global, 64);
+    }
+    free(memory);
+    free(scratch);
+    return global;
+}
+
 void library_emit(struct cpu_gen *g, struct cpu_kernel *k) {
     LLVMTypeRef pointer = LLVMPointerTypeInContext(g->b.context, 0);
     LLVMTypeRef i64 = LLVMInt64TypeInContext(g->b.context);
@@ -72,8 +97,12 @@ void library_emit(struct cpu_gen *g, struct cpu_kernel *k) {
     LLVMTypeRef types[7] = {pointer, pointer, pointer, i64, i64, pointer, pointer};
     struct cpu_library_call call;
     unsigned n = 5;
-    if (!cpu_library_call(k->instr, &call)) return;
-    args[0] = gen_numbers(g, call.count, call.config);
+    if (!cpu_library_call(k->instr, k->phase, &call)) return;
+    args[0] = config_of(g, &call);
+    if (!args[0]) {
+        diag_instr_error(g->diag, k->instr, "out of memory");
+        return;
+    }
     args[1] = gen_pointers(g, k);
     args[2] = k->scratch;
     args[3] = k->begin;

@@ -11,14 +11,19 @@ struct cpu_library_call {
     int64_t scratch;    /* bytes for one thread */
     int count;          /* numbers in config */
     int64_t config[80]; /* see the function */
+    int phases;         /* steps; 0: one. units, scratch and config are of this one: */
+    int phase;
+    int64_t tables; /* bytes that follow the numbers, at the next multiple of 64; written by fill */
+    void (*fill)(const int64_t *config, void *tables, void *scratch);
+    int64_t fill_scratch;
 };
 
-/* The call for an instruction; false where there is none. */
-bool cpu_library_call(const struct hlo_instr *instr, struct cpu_library_call *call);
+/* The call for a phase of an instruction; false where there is none. */
+bool cpu_library_call(const struct hlo_instr *instr, int phase, struct cpu_library_call *call);
 /* The same as a lowering. */
 bool library_match(const struct hlo_instr *instr);
-int64_t library_units(const struct hlo_instr *instr);
-int64_t library_scratch(const struct hlo_instr *instr);
+int library_phases(const struct hlo_instr *instr);
+void library_plan(const struct hlo_instr *instr, int phase, int64_t *units, int64_t *scratch);
 void library_emit(struct cpu_gen *g, struct cpu_kernel *k);
 
 /* The builders of calls, one an operation: false where the library does not do this one. */

@@ -15,6 +15,8 @@ static int64_t product(const struct shape *shape, int from, int to) {
 
 /* ---- fft ---- */
 
+enum { LARGEST_TABLES = 1 << 19 };
+
 bool cpu_fft_call(const struct hlo_instr *instr, struct cpu_library_call *call) {
     const struct shape *in = instr->operands[0]->shape, *out = instr->shape;
     struct int_list length = instr_ints(instr, ATTR_FFT_LENGTH);
@@ -23,7 +25,6 @@ bool cpu_fft_call(const struct hlo_instr *instr, struct cpu_library_call *call) 
     enum element_type type = element_type_real_part(in->type);
     if (type != TYPE_F32 && type != TYPE_F64) return false;
     call->name = "hlocc_rt_fft";
-    call->units = product(in, 0, rank - axes);
     call->count = FFT_NUMBERS;
     switch (instr_int(instr, ATTR_FFT_TYPE, ENUM_FFT_TYPE_FFT)) {
     case ENUM_FFT_TYPE_FFT: call->config[FFT_KIND] = FFT_FORWARD; break;
@@ -33,9 +34,20 @@ bool cpu_fft_call(const struct hlo_instr *instr, struct cpu_library_call *call) 
     }
     call->config[FFT_DOUBLE] = type == TYPE_F64;
     call->config[FFT_AXES] = axes;
-    call->config[FFT_WIDTH] = in->dims[rank - 1];
+    call->config[FFT_COUNT] = product(in, 0, rank - axes);
+    call->config[FFT_PHASE] = call->phase;
     for (int i = 0; i < axes; i++)
         call->config[FFT_LENGTHS + i] = length.v[i];
+    call->phases = hlocc_rt_fft_phases(call->config);
+    call->units = hlocc_rt_fft_units(call->config);
+    call->tables = hlocc_rt_fft_tables(call->config);
+    call->fill = hlocc_rt_fft_fill;
+    call->fill_scratch = hlocc_rt_fft_scratch(call->config);
+    /* Large tables would make large programs: they are made anew in each call. */
+    if (call->tables > LARGEST_TABLES)
+        call->tables = 0;
+    else
+        call->config[FFT_FILLED] = 1;
     call->scratch = hlocc_rt_fft_scratch(call->config);
     return true;
 }

@@ -251,7 +251,6 @@ INLINE void small_odd(cell *a, int p, const root *unit) {
 
 INLINE void small(cell *a, int factor, const root *unit) {
     switch (factor) {
-    case 1: break;
     case 2: small2(a); break;
     case 3: small3(a); break;
     case 4: small4(a); break;
@@ -262,6 +261,112 @@ INLINE void small(cell *a, int factor, const root *unit) {
 }
 
 /* ---- passes ---- */
+
+/* One of Stockham's passes: n = factor * m * s, where s transforms of length factor * m stand
+ * interleaved. From q + s (k + m r) to q + s (r + factor k), r < factor, k < m, q < s. The first
+ * one has s = 1, the last one m = 1 and no turns. */
+struct pass {
+    int64_t m, s;
+    const root *turns, *units;
+    const cell *in;
+    cell *out;
+    const REAL *numbers_in;
+    REAL *numbers_out;
+    int64_t step; /* of numbers, in reals, and of the cells of LAST_TURNED */
+    const cell *by;
+    bool swapped;
+    REAL scale;
+};
+
+enum mode { FIRST_NUMBERS, FIRST_CELLS, MIDDLE, LAST_CELLS, LAST_TURNED, LAST_NUMBERS };
+
+INLINE void run_first(const struct pass *p, int factor, enum mode mode) {
+    int64_t m = p->m, step = p->step;
+    const root *w = p->turns, *units = p->units;
+    const REAL *numbers = p->numbers_in;
+    const cell *in = p->in;
+    cell *out = p->out;
+    bool swap = p->swapped;
+    for (int64_t k = 0; k < m; k++, w += factor - 1, numbers += step, in++, out += factor) {
+        cell a[FFT_LARGEST_FACTOR];
+        for (int r = 0; r < factor; r++)
+            a[r] = mode == FIRST_CELLS ? in[r * m]
+                                       : swapped_if(swap, load_numbers(numbers + r * m * step));
+        small(a, factor, units);
+        out[0] = a[0];
+        for (int r = 1; r < factor; r++)
+            out[r] = times_root(a[r], w[r - 1]);
+    }
+}
+
+INLINE void run_middle(const struct pass *p, int factor) {
+    int64_t s = p->s, far = p->m * s;
+    const root *w = p->turns, *units = p->units;
+    const cell *in = p->in;
+    cell *out = p->out;
+    for (int64_t k = 0; k < p->m; k++, w += factor - 1, in += s, out += factor * s)
+        for (int64_t q = 0; q < s; q++) {
+            cell a[FFT_LARGEST_FACTOR];
+            for (int r = 0; r < factor; r++)
+                a[r] = in[q + r * far];
+            small(a, factor, units);
+            out[q] = a[0];
+            for (int r = 1; r < factor; r++)
+                out[q + r * s] = times_root(a[r], w[r - 1]);
+        }
+}
+
+INLINE void run_last(const struct pass *p, int factor, enum mode mode) {
+    int64_t s = p->s, step = mode == LAST_CELLS ? 1 : p->step;
+    const root *units = p->units;
+    const cell *in = p->in, *by = p->by;
+    cell *out = p->out;
+    REAL *numbers = p->numbers_out, scale = p->scale;
+    bool swap = p->swapped;
+    for (int64_t q = 0; q < s; q++, in++, by++, out += step, numbers += step) {
+        cell a[FFT_LARGEST_FACTOR];
+        for (int r = 0; r < factor; r++)
+            a[r] = in[r * s];
+        small(a, factor, units);
+        for (int r = 0; r < factor; r++)
+            if (mode == LAST_NUMBERS)
+                store_numbers(numbers + r * s * step, scaled(swapped_if(swap, a[r]), scale));
+            else
+                out[r * s * step] = mode == LAST_TURNED ? times(a[r], by[r * s]) : a[r];
+    }
+}
+
+INLINE void run_mode(const struct pass *p, int factor, enum mode mode) {
+    switch (mode) {
+    case FIRST_NUMBERS:
+    case FIRST_CELLS: run_first(p, factor, mode); break;
+    case MIDDLE: run_middle(p, factor); break;
+    default: run_last(p, factor, mode); break;
+    }
+}
+
+/* Code of its own for each kind of pass and factor. */
+#define PASSES(name, mode)                                                                         \
+    CLONES static void name(const struct pass *p, int factor) {                                    \
+        switch (factor) {                                                                          \
+        case 2: run_mode(p, 2, mode); break;                                                       \
+        case 3: run_mode(p, 3, mode); break;                                                       \
+        case 4: run_mode(p, 4, mode); break;                                                       \
+        case 5: run_mode(p, 5, mode); break;                                                       \
+        case 7: run_mode(p, 7, mode); break;                                                       \
+        case 8: run_mode(p, 8, mode); break;                                                       \
+        default: run_mode(p, factor, mode); break;                                                 \
+        }                                                                                          \
+    }
+
+PASSES(first_numbers, FIRST_NUMBERS)
+PASSES(first_cells, FIRST_CELLS)
+PASSES(middle, MIDDLE)
+PASSES(last_cells, LAST_CELLS)
+PASSES(last_turned, LAST_TURNED)
+PASSES(last_numbers, LAST_NUMBERS)
+
+/* ---- where lines come from and go to ---- */
 
 /* Where the elements of lines come from: cells `step` apart; or, side by side in each place,
  * complex numbers, `count` of them, and from place to place `step` reals. */
@@ -303,71 +408,68 @@ INLINE void put(const struct sink *to, int64_t at, cell a) {
         store_some(to->numbers + at * to->step, to->count, a);
 }
 
-/* One of Stockham's passes: n = factor * m * s, where s transforms of length factor * m stand
- * interleaved. From q + s (k + m r) to q + s (r + factor k), r < factor, k < m, q < s. */
-struct pass {
-    int64_t m, s;
-    const root *turns, *units;
-};
-
-INLINE void run_pass(const struct pass *p, const struct source *from, const struct sink *to,
-                     int factor, cell *a) {
-    int64_t far = p->m * p->s, s = p->s;
-    const root *w = p->turns;
-    for (int64_t k = 0; k < p->m; k++, w += factor - 1)
-        for (int64_t q = 0; q < s; q++) {
-            int64_t in = q + s * k, out = q + s * k * factor;
-            if (from->cells)
-                for (int r = 0; r < factor; r++)
-                    a[r] = from->cells[(in + r * far) * from->step];
-            else
-                for (int r = 0; r < factor; r++)
-                    a[r] = take(from, in + r * far);
-            small(a, factor, p->units);
-            if (k > 0)
-                for (int r = 1; r < factor; r++)
-                    a[r] = times_root(a[r], w[r - 1]);
-            if (to->cells && !to->turns)
-                for (int r = 0; r < factor; r++)
-                    to->cells[(out + r * s) * to->step] = a[r];
-            else
-                for (int r = 0; r < factor; r++)
-                    put(to, out + r * s, a[r]);
-        }
+CLONES static void take_all(const struct source *from, cell *x, int64_t n) {
+    for (int64_t k = 0; k < n; k++)
+        x[k] = take(from, k);
 }
 
-#define RUN(factor)                                                                                \
-    case factor: run_pass(&p, &here, &there, factor, (cell[factor]){}); break;
+CLONES static void put_all(const struct sink *to, const cell *x, int64_t n) {
+    for (int64_t k = 0; k < n; k++)
+        put(to, k, x[k]);
+}
 
-/* The transform of a length with small factors, by way of x and work. The sink may be the source.
- */
-CLONES static void transform(const struct fft_length *length, const struct source *from,
-                             const struct sink *to, cell *x, cell *work) {
-    struct pass p = {.s = 1, .m = length->n};
-    struct source here = *from;
-    for (int i = 0; i < length->count; i++) {
+/* The last pass, to a sink that has code of its own; false for others. */
+static bool finish_pass(struct pass *p, int factor, const struct sink *to) {
+    p->by = to->turns;
+    p->step = to->step;
+    p->out = to->cells;
+    p->numbers_out = to->numbers;
+    p->swapped = to->swapped;
+    p->scale = to->scale;
+    if (to->cells && to->turns)
+        last_turned(p, factor);
+    else if (to->cells && to->step == 1)
+        last_cells(p, factor);
+    else if (to->numbers && to->count == LANES)
+        last_numbers(p, factor);
+    else
+        return false;
+    return true;
+}
+
+/* The transform of a length with small factors, by way of three places of that many cells. The
+ * source's cells may be `more`; a sink's may be the source's, but neither x nor work. */
+static void transform(const struct fft_length *length, const struct source *from,
+                      const struct sink *to, cell *x, cell *work, cell *more) {
+    struct pass p = {.s = 1, .m = length->n, .step = from->step, .swapped = from->swapped};
+    bool numbers = !from->cells && from->count == LANES && length->count > 1;
+    p.numbers_in = from->numbers;
+    p.in = from->cells;
+    if (!numbers && !(from->cells && from->step == 1)) {
+        take_all(from, more, length->n);
+        p.in = more;
+    }
+    if (length->count == 0) {
+        put_all(to, p.in, 1);
+        return;
+    }
+    for (int i = 0; i + 1 < length->count; i++) {
         int factor = length->factors[i];
-        struct sink there = *to;
-        if (i + 1 < length->count) there = (struct sink){.cells = x, .step = 1};
         p.m /= factor;
         p.turns = length->turns[i];
         p.units = length->units[i];
-        switch (factor) {
-            RUN(1)
-            RUN(2)
-            RUN(3)
-            RUN(4)
-            RUN(5)
-            RUN(7)
-            RUN(8)
-            RUN(11)
-            RUN(13)
-        default: run_pass(&p, &here, &there, factor, (cell[FFT_LARGEST_FACTOR]){}); break;
-        }
+        p.out = x;
+        (i ? middle : numbers ? first_numbers : first_cells)(&p, factor);
         p.s *= factor;
-        here = (struct source){.cells = x, .step = 1};
-        cell *swap = x;
+        p.in = x;
         x = work;
-        work = swap;
+        work = (cell *)p.in;
     }
+    int last = length->count - 1;
+    p.m = 1;
+    p.units = length->units[last];
+    if (finish_pass(&p, length->factors[last], to)) return;
+    struct sink between = {.cells = x, .step = 1};
+    finish_pass(&p, length->factors[last], &between);
+    put_all(to, x, length->n);
 }

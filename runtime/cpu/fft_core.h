@@ -5,8 +5,8 @@
 
 /* As a convolution: chirp times the transform's inverse of filter times the transform of chirp
  * times the operand. The inverse is a transform with parts swapped before and after. */
-INLINE void convolve_cells(const struct fft_plan *p, const struct source *from,
-                           const struct sink *to) {
+CLONES static void convolve_cells(const struct fft_plan *p, const struct source *from,
+                                  const struct sink *to) {
     cell *pad = p->pad, *x = p->x, *work = p->work, *tile = p->tile;
     const root *chirp = p->chirp, *filter = p->filter;
     for (int64_t k = 0; k < p->n; k++)
@@ -14,22 +14,22 @@ INLINE void convolve_cells(const struct fft_plan *p, const struct source *from,
     memset((void *)(pad + p->n), 0, (size_t)(p->m - p->n) * sizeof *pad);
     struct source of_pad = {.cells = pad, .step = 1}, of_tile = {.cells = tile, .step = 1};
     struct sink to_tile = {.cells = tile, .step = 1}, to_pad = {.cells = pad, .step = 1};
-    transform(&p->length, &of_pad, &to_tile, x, work);
+    transform(&p->length, &of_pad, &to_tile, x, work, pad);
     for (int64_t k = 0; k < p->m; k++)
         tile[k] = swapped_if(true, times_root(tile[k], filter[k]));
-    transform(&p->length, &of_tile, &to_pad, x, work);
+    transform(&p->length, &of_tile, &to_pad, x, work, tile);
     for (int64_t k = 0; k < p->n; k++)
         put(to, k, times_root(swapped_if(true, pad[k]), chirp[k]));
 }
 
 /* Of the plan's length. Neither is x or work, or what a sink must not be: the source's place is
  * read before the sink is written. */
-CLONES static void transform_cells(const struct fft_plan *p, const struct source *from,
-                                   const struct sink *to) {
+static void transform_cells(const struct fft_plan *p, const struct source *from,
+                            const struct sink *to) {
     if (p->m)
         convolve_cells(p, from, to);
     else
-        transform(&p->length, from, to, p->x, p->work);
+        transform(&p->length, from, to, p->x, p->work, p->tile);
 }
 
 /* ---- one line ---- */
@@ -57,7 +57,7 @@ CLONES static void split_line(const struct fft_plan *p, const struct line *line)
                               .swapped = line->from_swapped};
         struct sink to = {
             .cells = grid + b, .step = stride, .turns = (const cell *)p->turns + b * rows};
-        transform(&p->down, &from, &to, x, work);
+        transform(&p->down, &from, &to, x, work, row);
     }
     for (int64_t b = 0; b < fft_blocks(rows, LANES); b++) {
         int64_t first = fft_block(b, rows, LANES);
@@ -76,7 +76,7 @@ CLONES static void split_line(const struct fft_plan *p, const struct line *line)
                           .count = LANES,
                           .swapped = line->to_swapped,
                           .scale = line->scale};
-        transform(&p->across, &from, &to, x, row);
+        transform(&p->across, &from, &to, x, work, row);
     }
 }
 
@@ -135,7 +135,7 @@ static void fill_filter(const struct fft_plan *p) {
             x[k].re[i] = filter[k].re;
             x[k].im[i] = filter[k].im;
         }
-    transform(&p->length, &from, &to, p->x, p->work);
+    transform(&p->length, &from, &to, p->x, p->work, x);
     for (int64_t k = 0; k < p->m; k++)
         filter[k] = (root){y[k].re[0], y[k].im[0]};
 }

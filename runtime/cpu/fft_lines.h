@@ -79,19 +79,21 @@ INLINE void part(cell a, cell b, cell w, cell *low, cell *high) {
     *high = (cell){sum.re + odd.im, odd.re - sum.im};
 }
 
-/* For each k in 1 .. m / 2, elements k and m - k of `to` from those of `from`. */
+/* For each k in 1 .. m / 2, elements k and m - k of `to` from those of `from`, which is other
+ * memory: the last vector may overlap the one before. */
 INLINE void mirror(const REAL *from, REAL *to, const REAL *turns, int64_t m,
                    void combine(cell a, cell b, cell w, cell *low, cell *high)) {
     cell low, high;
-    int64_t k = 1;
-    for (; 2 * k + 2 * LANES - 2 < m; k += LANES) {
+    int64_t k = 1, half = m / 2;
+    for (int64_t b = 0; half >= LANES && b < fft_blocks(half, LANES); b++) {
+        k = 1 + fft_block(b, half, LANES);
         int64_t back = m - k - LANES + 1;
         cell a = load_numbers(from + 2 * k), b = backwards(load_numbers(from + 2 * back));
         combine(a, conjugate(b), load_numbers(turns + 2 * k), &low, &high);
         store_numbers(to + 2 * k, low);
         store_numbers(to + 2 * back, backwards(high));
     }
-    for (; k <= m / 2; k++) {
+    for (; k <= half && half < LANES; k++) {
         cell a = number_cell(from, k), b = conjugate(number_cell(from, m - k));
         combine(a, b, number_cell(turns, k), &low, &high);
         store_some(to + 2 * k, 1, low);
@@ -137,15 +139,16 @@ INLINE void unpair(cell x, cell y, cell *a, cell *b) {
 
 /* The transforms of a and of b, up to the half, from that of a + i b. */
 CLONES static void unpair_halves(const REAL *z, REAL *a, REAL *b, int64_t n) {
-    int64_t half = n / 2, k = 1;
+    int64_t half = n / 2;
     cell of_a, of_b;
-    for (; k + LANES - 1 <= half; k += LANES) {
+    for (int64_t i = 0; half >= LANES && i < fft_blocks(half, LANES); i++) {
+        int64_t k = 1 + fft_block(i, half, LANES);
         cell mirrored = backwards(load_numbers(z + 2 * (n - k - LANES + 1)));
         unpair(load_numbers(z + 2 * k), conjugate(mirrored), &of_a, &of_b);
         store_numbers(a + 2 * k, of_a);
         if (b) store_numbers(b + 2 * k, of_b);
     }
-    for (; k <= half; k++) {
+    for (int64_t k = 1; k <= half && half < LANES; k++) {
         unpair(number_cell(z, k), conjugate(number_cell(z, n - k)), &of_a, &of_b);
         store_some(a + 2 * k, 1, of_a);
         if (b) store_some(b + 2 * k, 1, of_b);
@@ -207,8 +210,7 @@ static void finish(const struct fft_rows *r, REAL *to, int64_t begin, int64_t co
         else if (!r->inverse)
             unpair_halves(z, a, b, n);
         else
-            unpair_reals(z, to + 2 * i * n, alone ? NULL : to + (2 * i + 1) * n, n,
-                         1 / (REAL)n);
+            unpair_reals(z, to + 2 * i * n, alone ? NULL : to + (2 * i + 1) * n, n, 1 / (REAL)n);
     }
 }
 

@@ -43,35 +43,33 @@ void fft_put(void *table, bool wide, int64_t at, double complex x) {
     }
 }
 
-/* Roots one after the other in steps: r = e^(-2 pi i step k / n), k = 0, 1, ... They are products
- * of two that are exact, so that there are few sines and no error grows. */
-struct walk {
-    int64_t n, step, k;
-    double complex fine[32], coarse;
+/* All e^(-2 pi i k / n): products of two that are exact, so that there are few sines. */
+enum { FINE = 1024, MOST_COARSE = 2048 };
+
+struct roots {
+    int64_t n;
+    double complex fine[FINE], coarse[MOST_COARSE];
 };
 
-static struct walk walk_begin(int64_t n, int64_t step) {
-    struct walk w = {.n = n, .step = step};
-    return w;
+static void roots_begin(struct roots *roots, int64_t n) {
+    roots->n = n;
+    for (int64_t k = 0; k < FINE && k < n; k++)
+        roots->fine[k] = fft_root(k, n);
+    for (int64_t k = 0; k < MOST_COARSE && k * FINE < n; k++)
+        roots->coarse[k] = fft_root(k * FINE, n);
 }
 
-static double complex walk_root(const struct walk *w) {
-    return fft_root((int64_t)((__int128)w->k * w->step % w->n), w->n);
+static inline double complex times(double complex x, double complex y) {
+    double a = creal(x), b = cimag(x), c = creal(y), d = cimag(y);
+    return CMPLX(a * c - b * d, a * d + b * c);
 }
 
-static double complex walk_next(struct walk *w) {
-    int64_t part = w->k % 32;
-    double complex root;
-    if (w->k < 32) {
-        root = w->fine[part] = walk_root(w);
-    } else {
-        if (part == 0) w->coarse = walk_root(w);
-        double a = creal(w->coarse), b = cimag(w->coarse);
-        double c = creal(w->fine[part]), d = cimag(w->fine[part]);
-        root = CMPLX(a * c - b * d, a * d + b * c);
-    }
-    w->k++;
-    return root;
+/* 0 <= k, r < n: number k * r. */
+static double complex root_at(const struct roots *roots, int64_t k, int64_t r) {
+    int64_t turn = (int64_t)((unsigned __int128)k * (uint64_t)r % (uint64_t)roots->n);
+    if (turn < FINE) return roots->fine[turn];
+    if (turn >= (int64_t)FINE * MOST_COARSE) return fft_root(turn, roots->n);
+    return times(roots->coarse[turn / FINE], roots->fine[turn % FINE]);
 }
 
 /* ---- lengths ---- */
@@ -81,7 +79,6 @@ static int64_t factorise(int64_t n, struct fft_length *length) {
     int twos = 0;
     length->n = n;
     length->count = 0;
-    if (n == 1) length->factors[length->count++] = 1;
     for (; n % 2 == 0 && n > 0; n /= 2)
         twos++;
     /* Eights and fours, and a two only where it is the one. */
@@ -114,15 +111,16 @@ static void lay_out_length(struct fft_length *length, int64_t n, int64_t size,
 }
 
 static void fill_length(const struct fft_length *length, bool wide) {
+    struct roots roots;
+    roots_begin(&roots, length->n);
     int64_t m = length->n, s = 1;
     for (int i = 0; i < length->count; i++) {
         int factor = length->factors[i];
         m /= factor;
-        for (int r = 1; r < factor && m > 1; r++) {
-            struct walk roots = walk_begin(length->n, r * s);
+        for (int r = 1; r < factor && m > 1; r++)
             for (int64_t k = 0; k < m; k++)
-                fft_put(length->turns[i], wide, k * (factor - 1) + r - 1, walk_next(&roots));
-        }
+                fft_put(length->turns[i], wide, k * (factor - 1) + r - 1,
+                        root_at(&roots, k, r * s));
         for (int j = 0; j < factor && factor > 5 && factor % 2; j++)
             fft_put(length->units[i], wide, j, fft_root(j, factor));
         s *= factor;
@@ -239,29 +237,62 @@ void fft_plan_lay_out(struct fft_plan *p, int64_t n, bool wide, int64_t lines, b
     p->tile = fft_take(buffers, longest, cell);
 }
 
-/* Cells: a vector of real parts, then one of imaginary parts. */
-static void put_lane(void *cells, bool wide, int lanes, int64_t at, int lane, double complex x) {
-    float *f = cells;
-    double *d = cells;
-    int64_t re = 2 * lanes * at + lane, im = re + lanes;
-    if (wide) {
-        d[re] = creal(x);
-        d[im] = cimag(x);
-    } else {
-        f[re] = (float)creal(x);
-        f[im] = (float)cimag(x);
+enum { MOST_LANES = FFT_LANES_F32, STEPS = 32 };
+
+/* Lanes of complex numbers. */
+struct lanes {
+    double re[MOST_LANES], im[MOST_LANES];
+};
+
+/* to = x * y, as a cell: a vector of real parts, then one of imaginary parts. */
+static void put_product(void *to, bool wide, int lanes, const struct lanes *x,
+                        const struct lanes *y) {
+    struct lanes z;
+    for (int i = 0; i < MOST_LANES; i++) {
+        z.re[i] = x->re[i] * y->re[i] - x->im[i] * y->im[i];
+        z.im[i] = x->re[i] * y->im[i] + x->im[i] * y->re[i];
+    }
+    float *f = to;
+    double *d = to;
+    for (int i = 0; i < lanes && wide; i++) {
+        d[i] = z.re[i];
+        d[lanes + i] = z.im[i];
+    }
+    for (int i = 0; i < lanes && !wide; i++) {
+        f[i] = (float)z.re[i];
+        f[lanes + i] = (float)z.im[i];
     }
 }
 
+/* Those of a block of columns for row r. */
+static struct lanes block_turns(const struct fft_plan *p, const struct roots *roots, int64_t first,
+                                int64_t r) {
+    struct lanes turns = {{0}, {0}};
+    for (int i = 0; i < p->lanes; i++) {
+        double complex x = root_at(roots, first + fft_place(p->wide, i), r);
+        turns.re[i] = creal(x);
+        turns.im[i] = cimag(x);
+    }
+    return turns;
+}
+
 static void fill_turns(const struct fft_plan *p) {
-    int64_t rows = p->down.n, columns = p->across.n, n = rows * columns;
-    for (int64_t b = 0; b < fft_blocks(columns, p->lanes); b++)
-        for (int lane = 0; lane < p->lanes; lane++) {
-            int64_t c = fft_block(b, columns, p->lanes) + fft_place(p->wide, lane);
-            struct walk roots = walk_begin(n, c);
-            for (int64_t r = 0; r < rows; r++)
-                put_lane(p->turns, p->wide, p->lanes, b * rows + r, lane, walk_next(&roots));
+    int64_t rows = p->down.n, columns = p->across.n;
+    int64_t cell = 2 * p->lanes * (int64_t)(p->wide ? sizeof(double) : sizeof(float));
+    struct roots roots;
+    struct lanes steps[STEPS];
+    char *to = p->turns;
+    roots_begin(&roots, rows * columns);
+    for (int64_t b = 0; b < fft_blocks(columns, p->lanes); b++) {
+        int64_t first = fft_block(b, columns, p->lanes);
+        for (int64_t r = 0; r < STEPS && r < rows; r++)
+            steps[r] = block_turns(p, &roots, first, r);
+        for (int64_t r = 0; r < rows; r += STEPS) {
+            struct lanes base = block_turns(p, &roots, first, r);
+            for (int64_t i = 0; i < STEPS && r + i < rows; i++, to += cell)
+                put_product(to, p->wide, p->lanes, &base, &steps[i]);
         }
+    }
 }
 
 /* chirp[k] = e^(-pi i k^2 / n); its conjugate, for both signs of k, is what is convolved with. */

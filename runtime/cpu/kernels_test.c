@@ -155,6 +155,54 @@ static void test_topk_long(void **state) {
 
 /* ---- fft ---- */
 
+/* All phases, the units of each in two shares. */
+static void fft_run(int64_t *config, void *result, void *operand) {
+    for (int phase = 0; phase < hlocc_rt_fft_phases(config); phase++) {
+        config[FFT_PHASE] = phase;
+        int64_t units = hlocc_rt_fft_units(config);
+        void *scratch = scratch_new(hlocc_rt_fft_scratch(config));
+        hlocc_rt_fft(config, (void *[]){result, operand}, scratch, 0, units / 2);
+        hlocc_rt_fft(config, (void *[]){result, operand}, scratch, units / 2, units);
+        free(scratch);
+    }
+    config[FFT_PHASE] = 0;
+}
+
+/* One of the lengths is transformed in float, with a bound for its error. */
+static void fft_length_f32(int64_t n, int64_t lines) {
+    int64_t count = n * lines;
+    float complex *x = calloc((size_t)count, sizeof *x), *y = calloc((size_t)count, sizeof *y);
+    double complex *wide = calloc((size_t)count, sizeof *wide), *want = calloc((size_t)count, 16);
+    uint64_t state = (uint64_t)n;
+    double error = 0, size = 0;
+    for (int64_t i = 0; i < count; i++)
+        wide[i] = x[i] = CMPLXF((float)random_unit(&state), (float)random_unit(&state));
+    int64_t config[FFT_NUMBERS] = {[FFT_AXES] = 1, [FFT_COUNT] = lines, [FFT_LENGTHS] = n};
+    fft_run(config, y, x);
+    config[FFT_DOUBLE] = 1;
+    fft_run(config, want, wide);
+    for (int64_t i = 0; i < count; i++) {
+        double d = cabs((double complex)y[i] - want[i]);
+        error += d * d;
+        size += cabs(want[i]) * cabs(want[i]);
+    }
+    assert_true(sqrt(error / size) < 4e-7);
+    free(x);
+    free(y);
+    free(wide);
+    free(want);
+}
+
+static void test_fft_float(void **state) {
+    static const int64_t lengths[] = {1,   2,   5,   8,   17,  30,  64,   81,   100,  101, 127,
+                                      131, 257, 262, 509, 720, 750, 1000, 1009, 1024, 4099};
+    (void)state;
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        fft_length_f32(lengths[i], 1);
+        fft_length_f32(lengths[i], 19);
+    }
+}
+
 static void fft_length(int64_t n) {
     double complex *x = calloc((size_t)n, sizeof *x), *y = calloc((size_t)n, sizeof *y),
                    *z = calloc((size_t)n, sizeof *z);
@@ -162,11 +210,11 @@ static void fft_length(int64_t n) {
     double most = 0;
     for (int64_t i = 0; i < n; i++)
         x[i] = CMPLX(random_unit(&state), random_unit(&state));
-    int64_t config[FFT_NUMBERS] = {FFT_FORWARD, 1, 1, n, n};
-    void *scratch = scratch_new(hlocc_rt_fft_scratch(config));
-    hlocc_rt_fft(config, (void *[]){y, x}, scratch, 0, 1);
+    int64_t config[FFT_NUMBERS] = {
+        [FFT_DOUBLE] = 1, [FFT_AXES] = 1, [FFT_COUNT] = 1, [FFT_LENGTHS] = n};
+    fft_run(config, y, x);
     config[FFT_KIND] = FFT_INVERSE;
-    hlocc_rt_fft(config, (void *[]){z, y}, scratch, 0, 1);
+    fft_run(config, z, y);
     for (int64_t k = 0; k < n; k++)
         most = fmax(most, cabs(y[k]));
     for (int64_t k = 0; k < n; k++) {
@@ -179,7 +227,6 @@ static void fft_length(int64_t n) {
     free(x);
     free(y);
     free(z);
-    free(scratch);
 }
 
 static void test_fft_lengths(void **state) {
@@ -205,26 +252,19 @@ static void test_fft_real_lines(void **state) {
         uint64_t seed = 3;
         for (int64_t i = 0; i < LINES * n; i++)
             z[i] = x[i] = random_unit(&seed);
-        int64_t config[FFT_NUMBERS] = {FFT_FORWARD, 1, 1, n, n};
-        void *scratch = scratch_new(hlocc_rt_fft_scratch(config));
-        hlocc_rt_fft(config, (void *[]){all, z}, scratch, 0, LINES);
-        free(scratch);
+        int64_t config[FFT_NUMBERS] = {
+            [FFT_DOUBLE] = 1, [FFT_AXES] = 1, [FFT_COUNT] = LINES, [FFT_LENGTHS] = n};
+        fft_run(config, all, z);
         config[FFT_KIND] = FFT_REAL;
-        scratch = scratch_new(hlocc_rt_fft_scratch(config));
-        hlocc_rt_fft(config, (void *[]){y, x}, scratch, 0, 3); /* shares of the lines */
-        hlocc_rt_fft(config, (void *[]){y, x}, scratch, 3, LINES);
-        free(scratch);
+        fft_run(config, y, x);
         config[FFT_KIND] = FFT_REAL_INVERSE;
-        config[FFT_WIDTH] = half;
-        scratch = scratch_new(hlocc_rt_fft_scratch(config));
-        hlocc_rt_fft(config, (void *[]){back, y}, scratch, 0, LINES);
+        fft_run(config, back, y);
         for (int64_t l = 0; l < LINES; l++)
             for (int64_t k = 0; k < n; k++) {
                 assert_true(fabs(back[l * n + k] - x[l * n + k]) < 1e-14);
                 if (k < half)
                     assert_true(cabs(y[l * half + k] - all[l * n + k]) < 1e-13 * sqrt((double)n));
             }
-        free(scratch);
         free(x);
         free(back);
         free(y);
@@ -243,17 +283,62 @@ static void test_fft_real(void **state) {
         (&x[0][0][0])[i] = (float)random_unit(&seed);
         sum[i / 15] += (&x[0][0][0])[i];
     }
-    int64_t config[FFT_NUMBERS] = {FFT_REAL, 0, 2, 5, 3, 5};
-    void *scratch = scratch_new(hlocc_rt_fft_scratch(config));
-    hlocc_rt_fft(config, (void *[]){y, x}, scratch, 0, 2);
+    int64_t config[FFT_NUMBERS] = {[FFT_KIND] = FFT_REAL,
+                                   [FFT_AXES] = 2,
+                                   [FFT_COUNT] = 2,
+                                   [FFT_LENGTHS] = 3,
+                                   [FFT_LENGTHS + 1] = 5};
+    fft_run(config, y, x);
     for (int b = 0; b < 2; b++)
         assert_true(cabsf(y[b][0][0] - sum[b]) < 1e-6f);
     config[FFT_KIND] = FFT_REAL_INVERSE;
-    config[FFT_WIDTH] = 3;
-    hlocc_rt_fft(config, (void *[]){back, y}, scratch, 0, 2);
+    fft_run(config, back, y);
     for (int i = 0; i < 30; i++)
         assert_true(fabsf((&x[0][0][0])[i] - (&back[0][0][0])[i]) < 1e-6f);
-    free(scratch);
+}
+
+/* Boxes of reals of two and three dims, against the sums they stand for, and back. */
+static void fft_box(const int64_t *lengths, int axes) {
+    int64_t config[FFT_NUMBERS] = {
+        [FFT_KIND] = FFT_REAL, [FFT_DOUBLE] = 1, [FFT_AXES] = axes, [FFT_COUNT] = 2};
+    int64_t a = axes > 2 ? lengths[0] : 1, b = lengths[axes - 2], c = lengths[axes - 1];
+    int64_t count = a * b * c, half = c / 2 + 1;
+    double *x = calloc((size_t)(2 * count), 8), *back = calloc((size_t)(2 * count), 8);
+    double complex *y = calloc((size_t)(2 * a * b * half), sizeof *y);
+    uint64_t seed = (uint64_t)count;
+    for (int i = 0; i < axes; i++)
+        config[FFT_LENGTHS + i] = lengths[i];
+    for (int64_t i = 0; i < 2 * count; i++)
+        x[i] = random_unit(&seed);
+    fft_run(config, y, x);
+    for (int64_t at = 0; at < 2 * a * b * half; at += 7) {
+        int64_t k = at % half, j = at / half % b, i = at / half / b % a, batch = at / half / b / a;
+        double complex sum = 0;
+        for (int64_t p = 0; p < count; p++) {
+            double turn = (double)(p % c * k % c) / (double)c +
+                          (double)(p / c % b * j % b) / (double)b +
+                          (double)(p / c / b * i % a) / (double)a;
+            sum += x[batch * count + p] * cexp(-2 * M_PI * I * turn);
+        }
+        assert_true(cabs(sum - y[at]) < 1e-13 * (double)count);
+    }
+    config[FFT_KIND] = FFT_REAL_INVERSE;
+    fft_run(config, back, y);
+    for (int64_t i = 0; i < 2 * count; i++)
+        assert_true(fabs(x[i] - back[i]) < 1e-14);
+    free(x);
+    free(back);
+    free(y);
+}
+
+static void test_fft_boxes(void **state) {
+    static const int64_t boxes[][3] = {{3, 5, 9},   {2, 131, 6}, {8, 4, 16}, {1, 3, 1},
+                                       {131, 2, 2}, {4, 9, 25},  {7, 1, 40}};
+    (void)state;
+    for (size_t i = 0; i < sizeof boxes / sizeof *boxes; i++) {
+        fft_box(boxes[i], 3);
+        fft_box(boxes[i] + 1, 2);
+    }
 }
 
 /* ---- random bits: the known answers that come with Random123 ---- */
@@ -358,7 +443,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sort),      cmocka_unit_test(test_topk),
         cmocka_unit_test(test_topk_long), cmocka_unit_test(test_fft_lengths),
-        cmocka_unit_test(test_fft_real),  cmocka_unit_test(test_fft_real_lines),
+        cmocka_unit_test(test_fft_real),  cmocka_unit_test(test_fft_float),
+        cmocka_unit_test(test_fft_boxes), cmocka_unit_test(test_fft_real_lines),
         cmocka_unit_test(test_philox),    cmocka_unit_test(test_threefry),
         cmocka_unit_test(test_rng),       cmocka_unit_test(test_halves),
     };
