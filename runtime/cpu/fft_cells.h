@@ -5,20 +5,12 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "runtime/cpu/clones.h"
 #include "runtime/cpu/fft_plan.h"
 
 /* Vectors never leave a file but through memory: how they would be passed does not matter. */
 #pragma GCC diagnostic ignored "-Wpsabi"
 #pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
-
-/* Compiled several times; the loader picks what the processor offers. Sanitizers start later than
- * the resolvers that this needs. */
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
-#else
-#define CLONES
-#endif
-#define INLINE static inline __attribute__((always_inline))
 
 typedef REAL reals __attribute__((vector_size(sizeof(REAL) * LANES)));
 /* The same in memory that has the elements' alignment only. */
