@@ -302,6 +302,15 @@ static void add_constant(struct lower *lower, const struct literal *literal,
         .address = (uint64_t)address, .size = (uint64_t)layout->bytes, .data = image};
 }
 
+bool job_constant(struct job *job, const struct literal *literal, struct tarray *array) {
+    struct lower *lower = job->lower;
+    *array = (struct tarray){.word = lower->hbm_end / 4};
+    if (!tpu_layout_of(&array->layout, literal->shape)) return false;
+    add_constant(lower, literal, &array->layout, lower->hbm_end);
+    lower->hbm_end += array->layout.bytes;
+    return true;
+}
+
 void lower_constant(struct lower *lower, const struct hlo_instr *instr, int64_t address) {
     struct tpu_layout layout;
     if (tpu_layout_of(&layout, instr->shape) && layout.bytes)

@@ -73,6 +73,8 @@ bool job_hbm(struct job *job, const struct shape *shape, struct tarray *array);
 /* An array in VMEM, or in HBM where it does not fit in VMEM. False where the shape has no layout.
  */
 bool job_scratch(struct job *job, const struct shape *shape, struct tarray *array);
+/* A constant of the kernel's own, in HBM; the literal is copied. False where it has no layout. */
+bool job_constant(struct job *job, const struct literal *literal, struct tarray *array);
 /* Starts bringing the array to VMEM where it fits there; `array` says where it is then. */
 void job_bring(struct job *job, struct tarray *array);
 /* Starts a DMA of `length` words, HBM to VMEM (`load`) or back, on a flag; where the predicate

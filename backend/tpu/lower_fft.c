@@ -1,122 +1,282 @@
-/* Fourier transforms by their definition, one dimension after another: every place sums over the
- * dimension, with factors from the sine and cosine of an angle that whole numbers have reduced. */
+/* Fourier transforms along the last dimension, up to 128 at once. The transpose unit brings them
+ * from rows of tiles to columns: row i of VMEM has number i of 128 transforms (fft_pass.h has the
+ * work on those), and takes them back. A block is 16 groups of the layout's rows of tiles, with
+ * padding, which is transformed along. Lengths and dimensions that do not fit here are written as
+ * others before (passes/fft_expander.c). */
 #include <math.h>
 
+#include "backend/tpu/fft_pass.h"
 #include "backend/tpu/lower.h"
+#include "ir/literal.h"
 
-struct pass {
-    int dim;
-    int64_t size;  /* of the transform */
-    int64_t terms; /* summed over: size, or size / 2 + 1 where the rest mirrors it */
-    bool inverse;
-    bool halves; /* terms but the first and the middle one count twice; the result is real */
+enum { BLOCK_GROUPS = TPU_LANES / TPU_SUBLANES };
+
+/* The operand's or the result's side of a block. */
+struct side {
+    struct tarray array;
+    int64_t group_rows; /* of VMEM, that a group of rows takes: all its lane tiles */
+    int64_t staged; /* row of VMEM where a block of an array in HBM is; -1: the array is there */
+    int tag;
 };
 
-/* cos and sin of 2 pi (j * k mod n) / n, with the transform's sign. */
-static struct tval root_of_unity(struct kernel *k, const struct pass *pass, struct sx j,
-                                 struct ix at) {
-    treg product = k_binary_s(k, TPU_VMUL, ix_reg(k, at), sx_reg(k, j));
-    treg reduced = k_eup(k, TPU_EREMU, product, k_const(k, (int32_t)pass->size));
-    float unit = (float)(2 * acos(-1.0) / (double)pass->size);
-    treg angle = f_const_bin(k, TPU_VMULF, k_unary(k, TPU_VS2F, reduced), unit);
-    treg sine = k_eup(k, TPU_ESIN, angle, 0);
-    if (!pass->inverse) sine = f_neg(k, sine);
-    return (struct tval){{k_eup(k, TPU_ECOS, angle, 0), sine}};
+struct fft {
+    struct job job;
+    const struct hlo_instr *instr;
+    int64_t type;
+    int64_t n, padded; /* rows of a plane of work: n, up to the next 128 */
+    int64_t groups;    /* of the array, of a block */
+    int64_t block;
+    bool inverse, real_input, real_result;
+    struct side in, out;
+    struct fft_rows table, work[2];
+};
+
+static int64_t up_to(int64_t x, int64_t unit) {
+    return (x + unit - 1) / unit * unit;
 }
 
-static treg f_mul(struct kernel *k, treg a, treg b) {
-    return k_binary(k, TPU_VMULF, a, b);
-}
+/* ---- the table of roots of unity ---- */
 
-static treg weight(struct kernel *k, const struct pass *pass, struct sx j) {
-    treg number = k_from_scalar(k, sx_reg(k, j)), one = k_fconst(k, 1);
-    treg w = k_select(k, k_binary_i(k, TPU_VEQ, number, 0), one, k_fconst(k, 2));
-    if (pass->size % 2) return w;
-    return k_select(k, k_binary_i(k, TPU_VEQ, number, (int32_t)(pass->size / 2)), one, w);
-}
-
-static void run_pass(struct job *job, const struct pass *pass, const struct tarray *from,
-                     const struct tarray *to) {
-    struct kernel *k = job->k;
-    struct tile_loops loops;
-    struct ttile tile;
-    struct loop terms;
-    tiles_begin(k, &to->layout, &loops, &tile);
-    treg valid = tile_valid(k, &to->layout, &tile);
-    treg real = k_copy(k, k_const(k, 0)), imag = k_copy(k, k_const(k, 0));
-    struct sx j = loop_begin(k, &terms, pass->terms);
-    struct ix index[SHAPE_MAX_RANK];
-    for (int d = 0; d < from->layout.rank; d++)
-        index[d] = d == pass->dim ? ix_scalar(j) : tile.index[d];
-    struct tval x = fetch(&job->g.f, from, index, valid);
-    struct tval w = root_of_unity(k, pass, j, tile.index[pass->dim]);
-    treg re = f_mul(k, x.v[0], w.v[0]), im = f_mul(k, x.v[0], w.v[1]);
-    if (x.v[1]) {
-        re = k_binary(k, TPU_VSUBF, re, f_mul(k, x.v[1], w.v[1]));
-        im = k_binary(k, TPU_VADDF, im, f_mul(k, x.v[1], w.v[0]));
+/* cos (part 0) and sin of 2 pi i / n, of the transform's sign. NULL without memory. */
+static struct literal *roots(const struct fft *f, int part) {
+    const struct shape *shape =
+        shape_array(f->job.lower->module->shapes, TYPE_F32, 1, (int64_t[]){f->n});
+    struct literal *literal = literal_new(shape);
+    float *values = literal ? literal->data : NULL;
+    double turn = (f->inverse ? 2 : -2) * acos(-1.0);
+    for (int64_t i = 0; values && i < f->n; i++) {
+        double angle = turn * (double)i / (double)f->n;
+        values[i] = (float)(part ? sin(angle) : cos(angle));
     }
-    if (pass->halves) re = f_mul(k, re, weight(k, pass, j));
-    k_move(k, real, 0, k_binary(k, TPU_VADDF, real, re));
-    k_move(k, imag, 0, k_binary(k, TPU_VADDF, imag, im));
-    loop_end(k, &terms, 0);
-    struct tval sum = {{real, pass->halves ? 0 : imag}};
-    for (int p = 0; p < 2 && pass->inverse && sum.v[p]; p++)
-        sum.v[p] = f_const_bin(k, TPU_VMULF, sum.v[p], (float)(1.0 / (double)pass->size));
-    tile_store(&job->g.f, to, &tile, sum);
-    tiles_end(k, &loops);
+    return literal;
 }
 
-/* Passes in their order: a real input's last dimension first, a real result's last. */
-static int plan(const struct hlo_instr *instr, struct pass *passes) {
-    int64_t type = instr_int(instr, ATTR_FFT_TYPE, ENUM_FFT_TYPE_FFT);
+/* Numbers of a rank-1 array, 128 a row, into rows of one number each: 8 by a permutation that takes
+ * another lane to each sublane. */
+static void spread_roots(struct fft *f, const struct tarray *array, int part) {
+    struct kernel *k = f->job.k;
+    struct loop rows;
+    struct sx row = loop_begin(k, &rows, f->padded / TPU_LANES);
+    treg numbers =
+        k_load(k, sx_addi(row, (int32_t)array->row), MIR_STRIDE_0, sx_const(0), array->tag);
+    struct sx to = sx_addi(sx_muli(k, row, TPU_LANES), (int32_t)f->table.row[part]);
+    for (int i = 0; i < TPU_LANES; i += TPU_SUBLANES) {
+        treg lane = k_binary_i(k, TPU_VADD, k_sublane(k), i);
+        k_store(k, k_xlu(k, TPU_XPERM, numbers, lane), sx_addi(to, i), 0, f->table.tag);
+    }
+    loop_end(k, &rows, 0);
+}
+
+static bool make_table(struct fft *f) {
+    struct tarray arrays[2];
+    for (int part = 0; part < 2; part++) {
+        struct literal *literal = roots(f, part);
+        bool ok = literal && job_constant(&f->job, literal, &arrays[part]);
+        if (literal) literal_unref(literal);
+        if (!ok) return false;
+        job_bring(&f->job, &arrays[part]);
+        if (!arrays[part].in_vmem) return false;
+    }
+    job_wait(&f->job);
+    for (int part = 0; part < 2; part++)
+        spread_roots(f, &arrays[part], part);
+    return true;
+}
+
+/* ---- a block between memory and work ---- */
+
+/* Words from `first` on, a group's number, of a plane of a block in HBM. */
+static void move_plane(struct fft *f, struct side *side, bool load, int plane, struct sx first) {
+    struct kernel *k = f->job.k;
+    int32_t words = (int32_t)(side->group_rows * TPU_LANES);
+    int64_t from = side->array.word + plane * side->array.layout.memory_rows * TPU_LANES;
+    struct sx hbm = sx_addi(sx_muli(k, first, words), (int32_t)from);
+    struct sx vmem =
+        sx_const((int32_t)((side->staged + plane * f->block * side->group_rows) * TPU_LANES));
+    job_run(&f->job, load, sx_const(load ? FLAG_IN : FLAG_OUT), load ? hbm : vmem,
+            load ? vmem : hbm, sx_const((int32_t)f->block * words), 0);
+    k_emit(k, (struct mop){.op = TPU_WAIT, .literal = load ? FLAG_IN : FLAG_OUT, .imm = 1});
+}
+
+/* First row, of a plane, of a block in VMEM. */
+static struct sx block_row(struct fft *f, const struct side *side, int plane, struct sx first) {
+    struct kernel *k = f->job.k;
+    if (side->staged >= 0)
+        return sx_const((int32_t)(side->staged + plane * f->block * side->group_rows));
+    struct sx row = sx_muli(k, first, (int32_t)side->group_rows);
+    return sx_addi(row, (int32_t)(side->array.row + plane * side->array.layout.memory_rows));
+}
+
+static void push_group(struct kernel *k, treg rows, bool last, int results) {
+    k_emit(k,
+           (struct mop){.op = last ? TPU_XTRL : TPU_XTR, .a = rows, .literal = last ? results : 0});
+}
+
+/* Rows of tiles to columns: lane tile by lane tile, each 128 rows of work. */
+static void turn_in(struct fft *f, int plane, struct sx first) {
+    struct kernel *k = f->job.k;
+    struct loop tiles;
+    int32_t high = f->in.array.layout.tile_rows;
+    struct sx tile = loop_begin(k, &tiles, f->in.array.layout.lane_tiles);
+    struct sx row = sx_add(k, block_row(f, &f->in, plane, first), sx_muli(k, tile, high));
+    struct sx to = sx_addi(sx_muli(k, tile, TPU_LANES), (int32_t)f->work[0].row[plane]);
+    for (int g = 0; g < f->block; g++) {
+        struct sx at = sx_addi(row, (int32_t)(g * f->in.group_rows));
+        push_group(k, k_load(k, at, MIR_STRIDE_1, sx_const(0), f->in.tag), g + 1 == f->block,
+                   BLOCK_GROUPS);
+    }
+    for (int i = 0; i < TPU_LANES; i += TPU_SUBLANES)
+        k_store(k, k_emit(k, (struct mop){.op = TPU_XPOP}), sx_addi(to, i), 0, f->work[0].tag);
+    loop_end(k, &tiles, 0);
+}
+
+static void turn_out(struct fft *f, const struct fft_rows *work, int plane, struct sx first) {
+    struct kernel *k = f->job.k;
+    struct loop tiles;
+    int32_t high = f->out.array.layout.tile_rows;
+    treg own = high < TPU_SUBLANES ? k_binary_i(k, TPU_VLTS, k_sublane(k), high) : 0;
+    struct sx tile = loop_begin(k, &tiles, f->out.array.layout.lane_tiles);
+    struct sx from = sx_addi(sx_muli(k, tile, TPU_LANES), (int32_t)work->row[plane]);
+    struct sx row = sx_add(k, block_row(f, &f->out, plane, first), sx_muli(k, tile, high));
+    for (int i = 0; i < TPU_LANES; i += TPU_SUBLANES) {
+        treg rows = k_load(k, sx_addi(from, i), MIR_STRIDE_1, sx_const(0), work->tag);
+        if (f->inverse) rows = f_const_bin(k, TPU_VMULF, rows, (float)(1.0 / (double)f->n));
+        push_group(k, rows, i + TPU_SUBLANES == TPU_LANES, (int)f->block);
+    }
+    for (int g = 0; g < f->block; g++)
+        k_store(k, k_emit(k, (struct mop){.op = TPU_XPOP}),
+                sx_addi(row, (int32_t)(g * f->out.group_rows)), own, f->out.tag);
+    loop_end(k, &tiles, 0);
+}
+
+static void clear_imaginary(struct fft *f) {
+    struct kernel *k = f->job.k;
+    struct loop rows;
+    treg zero = k_const(k, 0);
+    struct sx row = sx_muli(k, loop_begin(k, &rows, f->padded / TPU_SUBLANES), TPU_SUBLANES);
+    k_store(k, zero, sx_addi(row, (int32_t)f->work[0].row[1]), 0, f->work[0].tag);
+    loop_end(k, &rows, 0);
+}
+
+/* The numbers past the middle of a real result's transform: number n - i is the conjugate of i. */
+static void mirror(struct fft *f) {
+    struct kernel *k = f->job.k;
+    int64_t count = (f->n - 1) / 2;
+    struct loop groups;
+    if (count <= 0) return;
+    struct sx group = loop_begin(k, &groups, (count + TPU_SUBLANES - 1) / TPU_SUBLANES);
+    struct sx i = sx_muli(k, group, -TPU_SUBLANES);
+    /* Sublane s: number n - 1 - 8 group - 7 + s, from number 1 + 8 group + 7 - s. */
+    struct sx to = sx_addi(i, (int32_t)f->n - TPU_SUBLANES);
+    struct sx from = sx_addi(sx_muli(k, group, TPU_SUBLANES), TPU_SUBLANES);
+    treg number = k_binary_s(k, TPU_VRSUB, k_sublane(k), sx_reg(k, from));
+    treg there = k_binary_i(k, TPU_VLES, number, (int32_t)count);
+    for (int plane = 0; plane < 2; plane++) {
+        int32_t base = (int32_t)f->work[0].row[plane];
+        treg rows = k_load(k, sx_addi(from, base), MIR_STRIDE_IMM, sx_const(-1), f->work[0].tag);
+        k_store(k, plane ? f_neg(k, rows) : rows, sx_addi(to, base), there, f->work[0].tag);
+    }
+    loop_end(k, &groups, 0);
+}
+
+/* ---- all of it ---- */
+
+/* Which work array the result is in. */
+static int run_passes(struct fft *f) {
+    int64_t radices[FFT_MOST_FACTORS], s = 1;
+    int count = fft_radices(f->n, radices);
+    for (int i = 0; i < count; i++) {
+        struct fft_pass pass = {.n = f->n,
+                                .r = radices[i],
+                                .m = f->n / s / radices[i],
+                                .s = s,
+                                .inverse = f->inverse,
+                                .from = f->work[i % 2],
+                                .to = f->work[(i + 1) % 2],
+                                .table = f->table};
+        fft_emit_pass(f->job.k, &pass);
+        s *= radices[i];
+    }
+    return count % 2;
+}
+
+static void run_block(struct fft *f, struct sx first) {
+    int in_planes = f->real_input ? 1 : 2, out_planes = f->real_result ? 1 : 2;
+    for (int p = 0; p < in_planes && f->in.staged >= 0; p++)
+        move_plane(f, &f->in, true, p, first);
+    for (int p = 0; p < in_planes; p++)
+        turn_in(f, p, first);
+    if (f->real_input) clear_imaginary(f);
+    if (f->real_result) mirror(f);
+    int at = run_passes(f);
+    for (int p = 0; p < out_planes; p++)
+        turn_out(f, &f->work[at], p, first);
+    for (int p = 0; p < out_planes && f->out.staged >= 0; p++)
+        move_plane(f, &f->out, false, p, first);
+}
+
+static bool find_side(struct fft *f, struct side *side) {
+    const struct tpu_layout *layout = &side->array.layout;
+    side->group_rows = layout->lane_tiles * layout->tile_rows;
+    side->staged = -1;
+    side->tag = side->array.tag;
+    if (side->array.in_vmem) return true;
+    side->tag = k_tag(f->job.k);
+    side->staged = job_rows(&f->job, f->block * side->group_rows * layout->planes);
+    return side->staged >= 0;
+}
+
+static bool make_rows(struct fft *f, struct fft_rows *rows) {
+    rows->tag = k_tag(f->job.k);
+    for (int p = 0; p < 2; p++) {
+        rows->row[p] = job_rows(&f->job, f->padded);
+        if (rows->row[p] < 0) return false;
+    }
+    return true;
+}
+
+static void read_instr(struct fft *f) {
+    const struct hlo_instr *instr = f->instr;
     struct int_list length = instr_ints(instr, ATTR_FFT_LENGTH);
-    bool inverse = type == ENUM_FFT_TYPE_IFFT || type == ENUM_FFT_TYPE_IRFFT;
-    int rank = instr->shape->rank, n = length.count;
-    for (int i = 0; i < n; i++) {
-        /* i-th from the minor end, or from the major one where the result is real. */
-        int at = type == ENUM_FFT_TYPE_IRFFT ? i : n - 1 - i;
-        passes[i] = (struct pass){
-            .dim = rank - n + at, .size = length.v[at], .terms = length.v[at], .inverse = inverse};
-    }
-    if (type == ENUM_FFT_TYPE_IRFFT) {
-        passes[n - 1].terms = passes[n - 1].size / 2 + 1;
-        passes[n - 1].halves = true;
-    }
-    return n;
+    f->type = instr_int(instr, ATTR_FFT_TYPE, ENUM_FFT_TYPE_FFT);
+    f->inverse = f->type == ENUM_FFT_TYPE_IFFT || f->type == ENUM_FFT_TYPE_IRFFT;
+    f->real_input = f->type == ENUM_FFT_TYPE_RFFT;
+    f->real_result = f->type == ENUM_FFT_TYPE_IRFFT;
+    f->n = length.count ? length.v[length.count - 1] : 1;
+    f->padded = up_to(f->n, TPU_LANES);
 }
 
-/* The shape after a pass: complex, with the result's size in that dimension. */
-static const struct shape *shape_after(struct job *job, const struct tpu_layout *before,
-                                       const struct pass *pass) {
-    int64_t dims[SHAPE_MAX_RANK];
-    for (int d = 0; d < before->rank; d++)
-        dims[d] = d == pass->dim ? job->instr->shape->dims[d] : before->dims[d];
-    return shape_array(job->lower->module->shapes, TYPE_C64, before->rank, dims);
+static bool prepare(struct fft *f) {
+    struct job *job = &f->job;
+    if (!make_rows(f, &f->table) || !make_rows(f, &f->work[0]) || !make_rows(f, &f->work[1]))
+        return false;
+    job_result(job, 0, &f->out.array);
+    job_stage(job, f->instr, 0);
+    const struct value_binding *operand = value_find(&job->g, f->instr->operands[0], 0);
+    if (!operand) return false;
+    f->in.array = operand->array;
+    const struct tpu_layout *layout = &f->in.array.layout;
+    f->groups = layout->majors * layout->row_tiles;
+    f->block = f->groups < BLOCK_GROUPS ? f->groups : BLOCK_GROUPS;
+    return find_side(f, &f->in) && find_side(f, &f->out);
 }
 
 bool lower_fft(struct lower *lower, const struct hlo_instr *instr) {
-    struct job job;
-    struct pass passes[SHAPE_MAX_RANK];
-    struct tarray result;
-    int n = plan(instr, passes);
+    struct fft f = {.instr = instr};
+    struct loop blocks;
     if (instr->shape->count == 0) return true;
-    job_open(&job, lower, instr);
-    job_result(&job, 0, &result);
-    job_stage(&job, instr, 0);
-    const struct value_binding *operand = value_find(&job.g, instr->operands[0], 0);
-    bool ready = operand != NULL;
-    struct tarray from = ready ? operand->array : (struct tarray){0}, to;
-    for (int i = 0; i < n && ready; i++) {
-        if (i + 1 == n) {
-            to = result;
-        } else {
-            const struct shape *shape = shape_after(&job, &from.layout, &passes[i]);
-            ready = shape && job_scratch(&job, shape, &to);
-            if (!ready) job.g.why = "transforms of this size are not supported on TPU";
-        }
-        if (ready) run_pass(&job, &passes[i], &from, &to);
-        from = to;
+    read_instr(&f);
+    job_open(&f.job, lower, instr);
+    if (prepare(&f) && make_table(&f)) {
+        struct kernel *k = f.job.k;
+        struct sx block = loop_begin(k, &blocks, (f.groups + f.block - 1) / f.block);
+        struct sx first = sx_muli(k, block, (int32_t)f.block);
+        /* The last block may overlap the one before, whose work it repeats. */
+        run_block(&f, sx_clamp(k, first, 0, (int32_t)(f.groups - f.block)));
+        loop_end(k, &blocks, 0);
+        job_take(&f.job, 0, &f.out.array);
+    } else {
+        f.job.g.why = "transforms of this size are not supported on TPU";
     }
-    if (ready) job_take(&job, 0, &result);
-    return job_close(&job);
+    return job_close(&f.job);
 }
