@@ -362,27 +362,18 @@ static bool read_matrices(struct call *c, int operand) {
 }
 
 static bool expand(struct hlo_instr *instr, int routine, struct pass_context *context) {
-    struct hlo_module *module = instr->parent->module;
     struct call c = {.instr = instr, .arena = arena_new()};
-    struct hlo_computation *body = NULL;
-    const char *text =
-        read_matrices(&c, routines[routine].matrix) ? routines[routine].words(&c) : NULL;
-    if (text && pass_may_rewrite(context)) {
+    bool ok = read_matrices(&c, routines[routine].matrix);
+    const char *text = ok ? routines[routine].words(&c) : NULL;
+    ok = text && pass_may_rewrite(context);
+    if (ok) {
         type_words(&c);
         shape_words(&c);
         text = template_fill(c.arena, text, c.words, c.nwords);
-        body = template_import(module, text, instr, context->diag);
+        ok = template_replace(instr, text, 0, NULL, context->diag);
     }
     arena_free(c.arena);
-    if (!body) return false;
-    struct hlo_instr *call = instr_new(instr->parent, instr, OP_CALL, instr->shape, NULL,
-                                       instr->noperands, instr->operands);
-    instr_set_called(call, 1, &body);
-    call->metadata = instr->metadata;
-    call->loc = instr->loc;
-    instr_replace_uses(instr, call);
-    instr_remove(instr);
-    return true;
+    return ok;
 }
 
 bool lapack_expander_run(struct pass_context *context, struct hlo_module *module) {

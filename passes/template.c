@@ -142,3 +142,23 @@ struct hlo_computation *template_import(struct hlo_module *module, const char *t
     module_free(from);
     return entry;
 }
+
+bool template_replace(struct hlo_instr *instr, const char *text, int count,
+                      struct hlo_instr *const *more, struct diag *diag) {
+    struct hlo_module *module = instr->parent->module;
+    struct hlo_computation *body = template_import(module, text, instr, diag);
+    int n = instr->noperands;
+    if (!body) return false;
+    struct hlo_instr **operands =
+        arena_array(module->arena, (size_t)(n + count) + 1, sizeof *operands);
+    if (n) memcpy(operands, instr->operands, (size_t)n * sizeof *operands);
+    if (count) memcpy(operands + n, more, (size_t)count * sizeof *operands);
+    struct hlo_instr *call =
+        instr_new(instr->parent, instr, OP_CALL, instr->shape, NULL, n + count, operands);
+    instr_set_called(call, 1, &body);
+    call->metadata = instr->metadata;
+    call->loc = instr->loc;
+    instr_replace_uses(instr, call);
+    instr_remove(instr);
+    return true;
+}

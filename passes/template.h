@@ -20,5 +20,10 @@ const char *template_fill(struct arena *arena, const char *text, const struct te
  * module. */
 struct hlo_computation *template_import(struct hlo_module *module, const char *text,
                                         const struct hlo_instr *origin, struct diag *diag);
+/* The text stands for the instruction, which goes away: a call of it, with the instruction's
+ * operands and then `count` more (constants, say), which stand before it. False with an error in
+ * diag. */
+bool template_replace(struct hlo_instr *instr, const char *text, int count,
+                      struct hlo_instr *const *more, struct diag *diag);
 
 #endif

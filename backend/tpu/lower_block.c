@@ -612,9 +612,14 @@ static int count_moves(const struct block_array *list, int n) {
     return planes;
 }
 
+/* Of one buffer. A load of a tile of fewer rows reads past them, which nothing may be on its way
+ * to. */
+static int64_t buffer_rows(const struct block_array *a) {
+    return a->rows * a->array.layout.planes + TPU_SUBLANES;
+}
+
 static struct sx buffer_row(struct kernel *k, const struct block_array *a, struct sx buffer) {
-    int64_t size = a->rows * a->array.layout.planes;
-    return sx_addi(sx_muli(k, buffer, (int32_t)size), (int32_t)a->at);
+    return sx_addi(sx_muli(k, buffer, (int32_t)buffer_rows(a)), (int32_t)a->at);
 }
 
 static void move_block(struct blocker *x, bool load, struct sx block, treg predicate) {
@@ -732,7 +737,7 @@ static bool find_buffers(struct blocker *x) {
         struct block_array *a = i < plan->nin ? &plan->in[i] : &plan->out[i - plan->nin];
         if (!moves(a)) continue;
         int64_t buffers = plan->blocks > 1 ? 2 : 1;
-        a->at = job_rows(&x->job, buffers * a->rows * a->array.layout.planes);
+        a->at = job_rows(&x->job, buffers * buffer_rows(a));
         if (a->at < 0) return false;
     }
     return true;

@@ -182,24 +182,36 @@ static void over_others(struct transposer *x, int out_dim) {
 
 /* ---- what does not fit ---- */
 
-/* Large matrices of whole tiles pass through VMEM in strips: 128 rows of the operand become a
- * column of tiles of the result. */
+/* Matrices of whole tiles, in the same order on both sides, that are transposed each. */
+static bool turns_matrices(const struct transposer *x) {
+    const struct tpu_layout *in = &x->in.array.layout, *out = &x->out.array.layout;
+    if (out->rows % TPU_LANES || in->rows % TPU_LANES || x->in.array.in_vmem ||
+        x->out.array.in_vmem)
+        return false;
+    for (int i = 0; i < in->rank; i++)
+        if (x->from.v[out->order[i]] != in->order[i < 2 ? 1 - i : i]) return false;
+    return true;
+}
+
+/* Large matrices pass through VMEM in strips: 128 rows of the operand become a column of tiles of
+ * the result. */
 static bool turn_strips(struct transposer *x) {
     struct kernel *k = x->job.k;
     struct tarray in = x->in.array, out = x->out.array;
     const int32_t tile = TPU_SUBLANES * TPU_LANES;
     int64_t a = out.layout.rows, b = in.layout.rows, strip = TPU_LANES * in.layout.lane_tiles;
-    if (in.layout.rank != 2 || in.layout.planes > 1 || a % TPU_LANES || b % TPU_LANES ||
-        in.in_vmem || out.in_vmem)
-        return false;
+    if (!turns_matrices(x)) return false;
     x->in.array.row = job_rows(&x->job, strip);
     x->out.array.row = job_rows(&x->job, a);
     if (x->in.array.row < 0 || x->out.array.row < 0) return false;
     x->in.array.tag = k_tag(k);
     x->out.array.tag = k_tag(k);
     x->out.array.layout.lane_tiles = 1; /* of the strip */
+    x->in.array.layout.planes = 1;
     find_side(&x->in, in.layout.order[1]);
     find_side(&x->out, out.layout.order[1]);
+    for (int i = 0; i < in.layout.rank; i++)
+        x->in_at[i] = x->out_at[i] = sx_const(0);
     struct tpu_dma column = {.from = TPU_VMEM,
                              .to = TPU_HBM,
                              .length = (uint32_t)tile,
@@ -207,18 +219,21 @@ static bool turn_strips(struct transposer *x) {
                              .source_stride = {tile},
                              .target_stride = {(int32_t)out.layout.lane_tiles * tile}};
     job_describe(&x->job, SMEM_CHUNK_C, FLAG_OUT, &column);
-    struct loop loop;
+    struct loop matrices, loop;
     int32_t words = (int32_t)strip * TPU_LANES;
+    struct sx matrix = loop_begin(k, &matrices, in.layout.majors * in.layout.planes);
+    struct sx origin = sx_muli(k, matrix, (int32_t)(a * b));
     struct sx t = loop_begin(k, &loop, b / TPU_LANES);
-    struct sx from = sx_addi(sx_muli(k, t, words), (int32_t)in.word);
+    struct sx from = sx_addi(sx_add(k, origin, sx_muli(k, t, words)), (int32_t)in.word);
     job_run(&x->job, true, sx_const(FLAG_IN), from, sx_const((int32_t)x->in.array.row * TPU_LANES),
             sx_const(words), 0);
     k_emit(k, (struct mop){.op = TPU_WAIT, .literal = FLAG_IN, .imm = 1});
     over_a(x, sx_const(0), TPU_LANES);
     job_start(&x->job, SMEM_CHUNK_C, sx_const(0), sx_const((int32_t)x->out.array.row * TPU_LANES),
-              sx_addi(sx_muli(k, t, tile), (int32_t)out.word), 0);
+              sx_addi(sx_add(k, origin, sx_muli(k, t, tile)), (int32_t)out.word), 0);
     k_emit(k, (struct mop){.op = TPU_WAIT, .literal = FLAG_OUT, .imm = 1});
     loop_end(k, &loop, 0);
+    loop_end(k, &matrices, 0);
     return true;
 }
 

@@ -12,8 +12,9 @@
 static bool legalise(struct hlo_module *module, const struct tpu_compile_options *options,
                      struct diag *diag) {
     static const enum pass_id expanders[] = {
-        PASS_single_device, PASS_lapack_expander,     PASS_scan_expander,     PASS_dot_expander,
-        PASS_topk_expander, PASS_batch_norm_expander, PASS_layout_normalizer, PASS_call_inliner};
+        PASS_single_device,       PASS_lapack_expander,   PASS_scan_expander,
+        PASS_dot_expander,        PASS_topk_expander,     PASS_fft_expander,
+        PASS_batch_norm_expander, PASS_layout_normalizer, PASS_call_inliner};
     static const enum pass_id kernels[] = {PASS_reshape_materializer, PASS_flatten_call_graph};
     static const enum pass_id rest[] = {PASS_copy_insertion, PASS_dce};
     struct pass_context context;
