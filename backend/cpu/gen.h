@@ -161,11 +161,15 @@ void gen_frame_leave(struct cpu_gen *g, uint64_t outer);
 struct cpu_reducer {
     const struct hlo_computation *computation;
     enum hlo_opcode op; /* sum, product, maximum or minimum of floats, in any order; else 0 */
-    int n;
+    int n, nsums;
     enum element_type element[GEN_MOST_LEAVES], sum[GEN_MOST_LEAVES];
+    bool bits; /* gen_reducer_use_bits */
 };
 
 void gen_reducer_init(const struct hlo_instr *instr, struct cpu_reducer *reducer);
+/* An extreme of floats is found from their bits as integers: three sums in place of one, each of
+ * them one instruction an element. For reducers that run in registers. */
+void gen_reducer_use_bits(struct cpu_reducer *reducer);
 /* The values to start from, as sums. */
 void gen_reducer_start(struct cpu_gen *g, const struct hlo_instr *instr,
                        const struct cpu_reducer *r, LLVMValueRef *sums);

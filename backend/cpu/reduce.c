@@ -8,6 +8,7 @@
 
 void gen_reducer_init(const struct hlo_instr *instr, struct cpu_reducer *reducer) {
     *reducer = (struct cpu_reducer){.computation = instr->called[0], .n = instr->noperands / 2};
+    reducer->nsums = reducer->n;
     enum hlo_opcode op = reducer_operation(reducer->computation);
     enum element_type type = instr->operands[0]->shape->type;
     bool kept = op == OP_ADD || op == OP_MULTIPLY || op == OP_MAXIMUM || op == OP_MINIMUM;
@@ -20,6 +21,52 @@ void gen_reducer_init(const struct hlo_instr *instr, struct cpu_reducer *reducer
     }
 }
 
+/* ---- extremes from bits ----
+ * Of floats as integers, those above zero are in order, and those below in reverse. So the maximum
+ * is the largest integer with a sign where that is no negative float, else the smallest without
+ * one; the largest without one tells of negative NaN. Zeros come out right, too. */
+
+enum { LARGEST, SMALLEST_UNSIGNED, LARGEST_UNSIGNED, BITS_SUMS };
+
+void gen_reducer_use_bits(struct cpu_reducer *r) {
+    enum element_type type = r->element[0];
+    if (r->op != OP_MAXIMUM && r->op != OP_MINIMUM) return;
+    if (r->n != 1 || (type != TYPE_F32 && type != TYPE_BF16 && type != TYPE_F16)) return;
+    r->bits = true;
+    r->nsums = BITS_SUMS;
+    for (int k = 0; k < BITS_SUMS; k++)
+        r->sum[k] = type == TYPE_F32 ? TYPE_S32 : TYPE_S16;
+}
+
+static LLVMValueRef to_bits(struct cpu_gen *g, const struct cpu_reducer *r, LLVMValueRef x) {
+    return r->element[0] == TYPE_F32 ? bits_of(&g->b, x) : x;
+}
+
+static void step_bits(struct cpu_gen *g, const LLVMValueRef *sums, LLVMValueRef x,
+                      LLVMValueRef *out) {
+    static const char *const names[] = {"llvm.smax", "llvm.umin", "llvm.umax"};
+    for (int k = 0; k < BITS_SUMS; k++)
+        out[k] = emit_intrinsic(&g->b, names[k], 2, (LLVMValueRef[]){sums[k], x});
+}
+
+static LLVMValueRef end_bits(struct cpu_gen *g, const struct cpu_reducer *r,
+                             const LLVMValueRef *sums) {
+    struct cpu_builder *b = &g->b;
+    enum element_type type = r->element[0];
+    uint64_t sign = type == TYPE_F32 ? 0x80000000 : 0x8000;
+    uint64_t infinity = type == TYPE_F32 ? 0x7f800000 : type == TYPE_BF16 ? 0x7f80 : 0x7c00;
+    LLVMValueRef first = sums[r->op == OP_MAXIMUM ? LARGEST : LARGEST_UNSIGNED];
+    LLVMIntPredicate on_its_side = r->op == OP_MAXIMUM ? LLVMIntSGE : LLVMIntSLT;
+    LLVMValueRef x = select_of(b, i_cmpk(b, on_its_side, first, 0), first, sums[SMALLEST_UNSIGNED]);
+    LLVMValueRef nan = i_or(b, i_cmpk(b, LLVMIntSGT, sums[LARGEST], infinity),
+                            i_cmpk(b, LLVMIntUGT, sums[LARGEST_UNSIGNED], sign | infinity));
+    x = select_of(b, nan, ik(x, infinity | infinity >> 1), x);
+    if (type == TYPE_F32) return f_flush(b, float_of(b, x));
+    return type == TYPE_F16 ? x : cpu_narrow(b, f_flush(b, cpu_widen(b, x, type)), type);
+}
+
+/* ---- sums of any kind ---- */
+
 /* Values of element types as the types that sums are kept in. */
 static void widen(struct cpu_gen *g, const struct cpu_reducer *r, LLVMValueRef *values) {
     for (int k = 0; k < r->n; k++)
@@ -30,7 +77,10 @@ void gen_reducer_start(struct cpu_gen *g, const struct hlo_instr *instr,
                        const struct cpu_reducer *r, LLVMValueRef *sums) {
     for (int k = 0; k < r->n; k++)
         sums[k] = gen_element(g, instr->operands[r->n + k], NULL);
-    widen(g, r, sums);
+    if (r->bits)
+        sums[0] = sums[1] = sums[2] = to_bits(g, r, sums[0]);
+    else
+        widen(g, r, sums);
 }
 
 void gen_reducer_step(struct cpu_gen *g, const struct cpu_reducer *r, const LLVMValueRef *sums,
@@ -42,6 +92,10 @@ void gen_reducer_step(struct cpu_gen *g, const struct cpu_reducer *r, const LLVM
             args[r->n + k] = elements[k];
         }
         gen_scalar_call(g, r->computation, args, out);
+        return;
+    }
+    if (r->bits) {
+        step_bits(g, sums, to_bits(g, r, elements[0]), out);
         return;
     }
     widen(g, r, elements);
@@ -59,13 +113,14 @@ void gen_reducer_step(struct cpu_gen *g, const struct cpu_reducer *r, const LLVM
 }
 
 void gen_reducer_end(struct cpu_gen *g, const struct cpu_reducer *r, LLVMValueRef *sums) {
-    for (int k = 0; k < r->n; k++)
+    if (r->bits) sums[0] = end_bits(g, r, sums);
+    for (int k = 0; k < r->n && !r->bits; k++)
         sums[k] = cpu_emit_convert(&g->b, sums[k], r->sum[k], r->element[k]);
 }
 
 void gen_reducer_slots(struct cpu_gen *g, const struct cpu_reducer *r, LLVMValueRef *slots,
                        const LLVMValueRef *values) {
-    for (int k = 0; k < r->n; k++) {
+    for (int k = 0; k < r->nsums; k++) {
         slots[k] = gen_slot(g, r->sum[k]);
         LLVMBuildStore(g->b.builder, values[k], slots[k]);
     }
@@ -73,7 +128,7 @@ void gen_reducer_slots(struct cpu_gen *g, const struct cpu_reducer *r, LLVMValue
 
 void gen_reducer_load(struct cpu_gen *g, const struct cpu_reducer *r, const LLVMValueRef *slots,
                       LLVMValueRef *values) {
-    for (int k = 0; k < r->n; k++)
+    for (int k = 0; k < r->nsums; k++)
         values[k] = LLVMBuildLoad2(g->b.builder, cpu_value_type(&g->b, r->sum[k]), slots[k], "");
 }
 
@@ -85,7 +140,7 @@ void gen_reducer_fold(struct cpu_gen *g, const struct hlo_instr *instr, const st
         elements[k] = gen_element(g, instr->operands[k], index);
     gen_reducer_load(g, r, slots, sums);
     gen_reducer_step(g, r, sums, elements, next);
-    for (int k = 0; k < r->n; k++)
+    for (int k = 0; k < r->nsums; k++)
         LLVMBuildStore(g->b.builder, next[k], slots[k]);
 }
 

@@ -5,7 +5,7 @@
 #include "backend/cpu/emit.h"
 #include "backend/cpu/lowering.h"
 #include "backend/cpu/pick_reducer.h"
-#include "backend/cpu/row_plan.h"
+#include "backend/cpu/row_emit.h"
 #include "ir/literal.h"
 
 #include <string.h>
@@ -38,7 +38,7 @@ int64_t row_kernel_units(const struct hlo_instr *instr) {
     const struct row_plan *plan = row_plan_new(arena, instr);
     int64_t units = 1;
     if (plan && plan->trailing)
-        units = plan->rows;
+        units = (plan->rows + plan->block - 1) / plan->block;
     else if (plan && keeps_last(plan->hero))
         units = plan->rows / last_columns(plan->hero) * column_blocks(last_columns(plan->hero));
     else if (plan)
@@ -57,22 +57,6 @@ int64_t row_kernel_scratch(const struct hlo_instr *instr) {
 
 /* ---- the parts ---- */
 
-struct output {
-    const struct hlo_instr *instr;
-    int leaf;
-    const struct shape *shape;
-    LLVMValueRef pointer;
-    bool row; /* stored once a row */
-};
-
-struct rows {
-    struct cpu_gen *g;
-    struct cpu_kernel *k;
-    const struct row_plan *plan;
-    struct output *outputs;
-    int noutputs;
-};
-
 static void list_outputs(struct rows *r) {
     r->outputs = arena_array(r->g->arena, (size_t)r->k->nout + 1, sizeof *r->outputs);
     int count = r->plan->info ? r->plan->info->noutputs : 1;
@@ -85,7 +69,7 @@ static void list_outputs(struct rows *r) {
     }
 }
 
-static void store_at(struct rows *r, bool row, LLVMValueRef linear) {
+void rows_store_at(struct rows *r, bool row, LLVMValueRef linear) {
     LLVMValueRef *values = arena_array(r->g->arena, (size_t)r->noutputs + 1, sizeof *values);
     LLVMValueRef index[SHAPE_MAX_RANK];
     for (int pass = 0; pass < 2; pass++)
@@ -100,8 +84,8 @@ static void store_at(struct rows *r, bool row, LLVMValueRef linear) {
         }
 }
 
-static void bind_at(struct cpu_gen *g, const struct hlo_instr *instr, LLVMValueRef linear,
-                    const LLVMValueRef *values) {
+void rows_bind_at(struct cpu_gen *g, const struct hlo_instr *instr, LLVMValueRef linear,
+                  const LLVMValueRef *values) {
     LLVMValueRef index[SHAPE_MAX_RANK];
     gen_delinear(g, shape_leaf(instr->shape, 0), linear, index);
     for (int leaf = 0; leaf < instr->shape->nleaves; leaf++)
@@ -130,21 +114,38 @@ static LLVMValueRef scratch_of(struct rows *r, const struct row_step *step) {
 
 /* In the loop along the row that `loop` numbers: values kept by earlier loops are loaded, those
  * to be kept are stored. */
-static void use_scratch(struct rows *r, int loop, LLVMValueRef column, LLVMValueRef linear) {
+void rows_use_scratch(struct rows *r, int loop, LLVMValueRef place, LLVMValueRef linear) {
     struct cpu_gen *g = r->g;
     LLVMValueRef index[SHAPE_MAX_RANK];
     for (int i = 0; i < r->plan->nsteps; i++) {
         const struct row_step *step = &r->plan->steps[i];
         if (!step->spill || !(step->wanted >> loop & 1)) continue;
-        int64_t dims[1] = {r->plan->columns};
+        int64_t dims[1] = {r->plan->columns * r->plan->block};
         const struct shape *shape = shape_array(g->hlo->shapes, step->instr->shape->type, 1, dims);
         gen_delinear(g, step->instr->shape, linear, index);
         if (step->first == loop)
-            gen_store(g, shape, scratch_of(r, step), &column, gen_element(g, step->instr, index));
+            gen_store(g, shape, scratch_of(r, step), &place, gen_element(g, step->instr, index));
         else
             gen_bind_element(g, step->instr, index,
-                             gen_load(g, shape, scratch_of(r, step), &column));
+                             gen_load(g, shape, scratch_of(r, step), &place));
     }
+}
+
+/* Where the parts of a loop along the row end: elements beside the vectors that a loop takes at
+ * once get a loop that takes one at a time. */
+enum { MOST_PARTS = 2, AT_ONCE = 32, LANES = 8 };
+
+static int row_parts(const struct rows *r, int64_t *ends) {
+    int64_t columns = r->plan->columns, rest = columns % AT_ONCE;
+    int n = 0;
+    if (columns > AT_ONCE && rest >= LANES) ends[n++] = columns - rest;
+    ends[n++] = columns;
+    return n;
+}
+
+static void end_row_part(struct cpu_gen *g, struct cpu_loop *loop, int64_t size) {
+    gen_loop_end(g, loop);
+    if (size < AT_ONCE) gen_loop_interleave(g, loop, 1);
 }
 
 /* One loop along the row for all reduces of a stage. */
@@ -160,24 +161,29 @@ static void emit_stage(struct rows *r, int stage, LLVMValueRef row) {
         const struct row_step *step = &r->plan->steps[i];
         if (step->instr->opcode != OP_REDUCE || step->stage != stage) continue;
         gen_reducer_init(step->instr, &reducers[n]);
+        gen_reducer_use_bits(&reducers[n]);
         gen_reducer_start(g, step->instr, &reducers[n], values);
-        slots[n] = arena_array(g->arena, (size_t)reducers[n].n, sizeof **slots);
+        slots[n] = arena_array(g->arena, (size_t)reducers[n].nsums, sizeof **slots);
         gen_reducer_slots(g, &reducers[n], slots[n], values);
         reduces[n++] = step->instr;
     }
     LLVMValueRef first = gen_index_mul(g, row, r->plan->columns);
-    struct cpu_loop loop = gen_loop_begin(g, gen_i64(g, r->plan->columns));
-    LLVMValueRef linear = gen_index_add(g, first, loop.i);
-    use_scratch(r, stage - 1, loop.i, linear);
-    for (int i = 0; i < n; i++) {
-        gen_delinear(g, reduces[i]->operands[0]->shape, linear, index);
-        gen_reducer_fold(g, reduces[i], &reducers[i], slots[i], index);
+    int64_t ends[MOST_PARTS], start = 0;
+    int parts = row_parts(r, ends);
+    for (int part = 0; part < parts; start = ends[part++]) {
+        struct cpu_loop loop = gen_range_begin(g, gen_i64(g, start), gen_i64(g, ends[part]));
+        LLVMValueRef linear = gen_index_add(g, first, loop.i);
+        rows_use_scratch(r, stage - 1, loop.i, linear);
+        for (int i = 0; i < n; i++) {
+            gen_delinear(g, reduces[i]->operands[0]->shape, linear, index);
+            gen_reducer_fold(g, reduces[i], &reducers[i], slots[i], index);
+        }
+        end_row_part(g, &loop, ends[part] - start);
     }
-    gen_loop_end(g, &loop);
     for (int i = 0; i < n; i++) {
         gen_reducer_load(g, &reducers[i], slots[i], values);
         gen_reducer_end(g, &reducers[i], values);
-        bind_at(g, reduces[i], row, values);
+        rows_bind_at(g, reduces[i], row, values);
     }
 }
 
@@ -262,7 +268,7 @@ static bool emit_pick(struct rows *r, int stage, LLVMValueRef row) {
     }
     gen_reducer_load(g, &reducer, slots, values);
     gen_reducer_end(g, &reducer, values);
-    bind_at(g, reduce, row, values);
+    rows_bind_at(g, reduce, row, values);
     return true;
 }
 
@@ -270,6 +276,20 @@ static bool has_full_outputs(const struct rows *r) {
     for (int i = 0; i < r->noutputs; i++)
         if (!r->outputs[i].row) return true;
     return false;
+}
+
+static void store_row(struct rows *r, LLVMValueRef row) {
+    struct cpu_gen *g = r->g;
+    LLVMValueRef first = gen_index_mul(g, row, r->plan->columns);
+    int64_t ends[MOST_PARTS], start = 0;
+    int parts = row_parts(r, ends);
+    for (int part = 0; part < parts; start = ends[part++]) {
+        struct cpu_loop loop = gen_range_begin(g, gen_i64(g, start), gen_i64(g, ends[part]));
+        LLVMValueRef linear = gen_index_add(g, first, loop.i);
+        rows_use_scratch(r, r->plan->nstages, loop.i, linear);
+        rows_store_at(r, false, linear);
+        end_row_part(g, &loop, ends[part] - start);
+    }
 }
 
 static void emit_rows(struct rows *r) {
@@ -280,15 +300,8 @@ static void emit_rows(struct rows *r) {
         if (!emit_pick(r, stage, rows.i)) emit_stage(r, stage, rows.i);
         compute_row_values(r, stage, rows.i);
     }
-    store_at(r, true, rows.i);
-    if (has_full_outputs(r)) {
-        LLVMValueRef first = gen_index_mul(g, rows.i, r->plan->columns);
-        struct cpu_loop loop = gen_loop_begin(g, gen_i64(g, r->plan->columns));
-        LLVMValueRef linear = gen_index_add(g, first, loop.i);
-        use_scratch(r, r->plan->nstages, loop.i, linear);
-        store_at(r, false, linear);
-        gen_loop_end(g, &loop);
-    }
+    rows_store_at(r, true, rows.i);
+    if (has_full_outputs(r)) store_row(r, rows.i);
     gen_loop_end(g, &rows);
 }
 
@@ -363,9 +376,9 @@ static void finish_columns(struct rows *r, int n, struct column_sums *sums, LLVM
     gen_index_bound(g, linear, r->plan->rows);
     for (int i = 0; i < n; i++) {
         column_sums_end(g, &sums[i], loop.i, values);
-        bind_at(g, sums[i].instr, linear, values);
+        rows_bind_at(g, sums[i].instr, linear, values);
     }
-    store_at(r, true, linear);
+    rows_store_at(r, true, linear);
     gen_loop_end(g, &loop);
 }
 
@@ -424,9 +437,10 @@ static int start_few(struct rows *r, struct few_sums *sums, int64_t columns) {
         struct few_sums *s = &sums[n++];
         s->reduce = r->plan->steps[i].instr;
         gen_reducer_init(s->reduce, &s->reducer);
+        gen_reducer_use_bits(&s->reducer);
         gen_reducer_start(g, s->reduce, &s->reducer, values);
         for (int64_t c = 0; c < columns; c++) {
-            s->slots[c] = arena_array(g->arena, (size_t)s->reducer.n, sizeof *s->slots[c]);
+            s->slots[c] = arena_array(g->arena, (size_t)s->reducer.nsums, sizeof *s->slots[c]);
             gen_reducer_slots(g, &s->reducer, s->slots[c], values);
         }
     }
@@ -461,9 +475,9 @@ static void emit_few_columns(struct rows *r) {
         for (int i = 0; i < n; i++) {
             gen_reducer_load(g, &sums[i].reducer, sums[i].slots[c], values);
             gen_reducer_end(g, &sums[i].reducer, values);
-            bind_at(g, sums[i].reduce, row, values);
+            rows_bind_at(g, sums[i].reduce, row, values);
         }
-        store_at(r, true, row);
+        rows_store_at(r, true, row);
     }
     gen_loop_end(g, &units);
 }
@@ -522,9 +536,9 @@ static void emit_added_columns(struct rows *r) {
         LLVMBuildStore(g->b.builder, next[0], slots[0]);
         gen_loop_end(g, &loop);
         gen_reducer_load(g, &sums[i].reducer, slots, values);
-        bind_at(g, sums[i].instr, units.i, values);
+        rows_bind_at(g, sums[i].instr, units.i, values);
     }
-    store_at(r, true, units.i);
+    rows_store_at(r, true, units.i);
     gen_loop_end(g, &units);
 }
 
@@ -534,7 +548,7 @@ static void emit_elements(struct rows *r) {
     struct cpu_gen *g = r->g;
     struct cpu_loop rows = gen_range_begin(g, r->k->begin, r->k->end);
     gen_index_bound(g, rows.i, r->plan->rows);
-    store_at(r, true, rows.i);
+    rows_store_at(r, true, rows.i);
     gen_loop_end(g, &rows);
 }
 
@@ -542,7 +556,9 @@ void row_kernel_emit(struct cpu_gen *g, struct cpu_kernel *k) {
     struct rows r = {.g = g, .k = k, .plan = row_plan_new(g->arena, k->instr)};
     gen_enter_kernel(g, k);
     list_outputs(&r);
-    if (r.plan->trailing)
+    if (r.plan->trailing && r.plan->block > 1)
+        short_rows_emit(&r);
+    else if (r.plan->trailing)
         emit_rows(&r);
     else if (keeps_last(r.plan->hero) && last_columns(r.plan->hero) <= FEW)
         emit_few_columns(&r);

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "passes/util.h"
+
 static bool reads_memory_only(const struct hlo_instr *instr) {
     return instr->opcode == OP_PARAMETER || instr->opcode == OP_CONSTANT ||
            instr->opcode == OP_GET_TUPLE_ELEMENT || instr->opcode == OP_TUPLE ||
@@ -71,8 +73,35 @@ static void want(struct row_plan *plan, const struct hlo_instr *instr, uint64_t 
     if (plan->fused) step_of(plan, instr)->wanted |= loops;
 }
 
-static void find_spills(struct row_plan *plan) {
+/* A reduction whose order counts, or of several values at once, gets no vectors along a row. */
+static bool has_vectors_along(const struct row_plan *plan) {
+    for (int i = 0; i < plan->nsteps; i++) {
+        const struct hlo_instr *instr = plan->steps[i].instr;
+        if (instr->opcode == OP_REDUCE &&
+            (instr->noperands > 2 || reducer_operation(instr->called[0]) == 0))
+            return false;
+    }
+    return true;
+}
+
+/* Vectors go across rows where a row by itself is mostly elements beside whole vectors, and sums of
+ * the lanes of one. */
+static int64_t rows_at_once(const struct row_plan *plan) {
+    enum { LANES = 8, LONGEST = 64, LONG = 127 };
+    int64_t columns = plan->columns, steps = columns / LANES + columns % LANES + 2;
+    if (!plan->trailing || plan->rows < ROW_BLOCK || columns < 2) return 1;
+    if (!has_vectors_along(plan)) return columns <= LONG ? ROW_BLOCK : 1;
+    return columns <= LONGEST && 25 * steps > 7 * columns ? ROW_BLOCK : 1;
+}
+
+/* Where a block of rows is read and written, operands that are read again are kept, too: their
+ * columns are far apart in memory, and side by side in scratch. */
+static bool worth_keeping(const struct row_plan *plan, const struct row_step *step) {
     enum { LEAST_COST = 6 };
+    return step->cost >= LEAST_COST || (plan->block > 1 && step->instr->opcode == OP_PARAMETER);
+}
+
+static void find_spills(struct row_plan *plan) {
     for (int i = plan->nsteps - 1; i >= 0; i--) {
         struct row_step *step = &plan->steps[i];
         const struct hlo_instr *instr = step->instr;
@@ -82,14 +111,14 @@ static void find_spills(struct row_plan *plan) {
             loops = (uint64_t)1 << (step->stage - 1);
         else if (row)
             loops = 0;
-        bool spill = !row && (loops & (loops - 1)) && step->cost >= LEAST_COST &&
+        bool spill = !row && (loops & (loops - 1)) && worth_keeping(plan, step) &&
                      instr->shape->count == plan->rows * plan->columns;
         if (spill) {
             loops &= -loops;
             step->spill = true;
             step->first = __builtin_ctzll(loops);
             step->offset = plan->scratch;
-            int64_t bytes = plan->columns * element_type_size(instr->shape->type);
+            int64_t bytes = plan->block * plan->columns * element_type_size(instr->shape->type);
             plan->scratch += (bytes + 63) & ~(int64_t)63;
         }
         for (int k = 0; k < instr->noperands; k++)
@@ -125,6 +154,7 @@ const struct row_plan *row_plan_new(struct arena *arena, const struct hlo_instr 
     collect(arena, instr, plan);
     if (!find_stages(plan)) return NULL;
     if (plan->info) want_outputs(plan);
+    plan->block = rows_at_once(plan);
     if (plan->trailing) find_spills(plan);
     return plan;
 }

@@ -5,7 +5,7 @@
 
 #include "passes/fusion_shape.h"
 
-enum { ROW_MOST_STAGES = 60 };
+enum { ROW_MOST_STAGES = 60, ROW_BLOCK = 64 };
 
 struct row_step {
     const struct hlo_instr *instr;
@@ -25,6 +25,7 @@ struct row_plan {
     int64_t rows, columns;
     int nstages, nsteps;
     struct row_step *steps; /* in order */
+    int64_t block;          /* rows side by side, which share scratch: ROW_BLOCK, or 1 */
     int64_t scratch;        /* bytes a thread */
 };
 
