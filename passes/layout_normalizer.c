@@ -62,6 +62,24 @@ static bool any_other_layout(struct hlo_module *module) {
     return false;
 }
 
+/* What the program states of its parameters and result stays known where it says so at those alone. */
+static void keep_entry_layout(struct hlo_module *module) {
+    const struct hlo_computation *entry = module->entry;
+    const struct shape *result = shape_with_default_layouts(module->shapes, entry->root->shape);
+    bool other = row_major(module, result) != result;
+    if (module->entry_result) return;
+    const struct shape **parameters =
+        arena_array(module->arena, (size_t)entry->nparameters + 1, sizeof *parameters);
+    for (int i = 0; i < entry->nparameters; i++) {
+        parameters[i] = shape_with_default_layouts(module->shapes, entry->parameters[i]->shape);
+        other |= row_major(module, parameters[i]) != parameters[i];
+    }
+    if (!other) return;
+    module->nentry_parameters = entry->nparameters;
+    module->entry_parameters = parameters;
+    module->entry_result = result;
+}
+
 /* The layouts change all at once: half of them would not go together. */
 bool layout_normalizer_run(struct pass_context *context, struct hlo_module *module) {
     bool changed = false, done = true;
@@ -69,6 +87,7 @@ bool layout_normalizer_run(struct pass_context *context, struct hlo_module *modu
     FOR_EACH_INSTR(instr, computation)
     if (instr->opcode == OP_BITCAST) changed |= expand_bitcast(context, instr, &done);
     if (!done || !any_other_layout(module) || !pass_may_rewrite(context)) return changed;
+    keep_entry_layout(module);
     FOR_EACH_COMPUTATION(computation, module)
     FOR_EACH_INSTR(instr, computation) instr->shape = row_major(module, instr->shape);
     return true;

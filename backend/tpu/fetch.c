@@ -130,12 +130,19 @@ struct place {
     struct ix row;  /* row of elements: what packing joins */
     struct ix base; /* memory row of the tiles' first rows: row 0 of its two-dimensional part */
     struct ix lane; /* within the lane dimension */
+    int sublanes;   /* from 0 up: the others have no element */
 };
 
 static struct place find_place(struct fetcher *f, const struct tpu_layout *layout,
                                const struct ix *index) {
     struct kernel *k = f->k;
-    struct place place = {ix_const(0), ix_const(0), ix_const(0)};
+    struct place place = {ix_const(0), ix_const(0), ix_const(0), TPU_SUBLANES};
+    for (int d = 0; d < layout->rank; d++) {
+        if (!ix_is_affine(index[d]) || index[d].rows < 1 || index[d].lanes) continue;
+        int64_t left = layout->dims[d] - index[d].s.low, step = index[d].rows;
+        int64_t sublanes = left < 1 ? 1 : (left + step - 1) / step;
+        if (sublanes < place.sublanes) place.sublanes = (int)sublanes;
+    }
     if (layout->rank == 1) {
         place.row = ix_div(k, index[0], TPU_LANES);
         place.lane = ix_mod(k, index[0], TPU_LANES);
@@ -330,6 +337,27 @@ static bool fetch_near_rows(struct fetcher *f, const struct tarray *array, struc
     return true;
 }
 
+/* A few rows with a stride that would lead the sublanes that have no element out of the memory. */
+static bool fetch_few_rows(struct fetcher *f, const struct tarray *array, const struct place *place,
+                           struct ix row, struct ix lane, treg *raw) {
+    struct kernel *k = f->k;
+    int32_t last = (place->sublanes - 1) * row.rows;
+    struct ix first = ix_scalar(row.s);
+    if (!array->in_vmem || place->sublanes == TPU_SUBLANES || !within_memory(f, array, first) ||
+        !within_memory(f, array, ix_addi(first, last)))
+        return false;
+    for (int p = 0; p < array->layout.planes; p++) {
+        treg all = 0;
+        for (int s = 0; s < place->sublanes; s++) {
+            treg one = load_rows(f, array, p, sx_addi(row.s, s * row.rows), 0);
+            treg here = s ? k_binary_i(k, TPU_VEQ, k_sublane(k), s) : 0;
+            all = s ? k_select(k, here, one, all) : one;
+        }
+        raw[p] = pick_lanes(k, all, lane);
+    }
+    return true;
+}
+
 /* Raw words, and the part of each in which the element lies. */
 static void fetch_raw(struct fetcher *f, const struct tarray *array, const struct place *place,
                       struct ix lane, struct ix lane_tile, treg active, treg *raw) {
@@ -352,6 +380,7 @@ static void fetch_raw(struct fetcher *f, const struct tarray *array, const struc
     }
     int32_t first;
     int64_t count;
+    if (only_rows(row) && fetch_few_rows(f, array, place, row, lane, raw)) return;
     if (row.by_row && fetch_near_rows(f, array, row, lane, raw)) return;
     if (is_turned(f, array, place, row, lane, lane_tile))
         fetch_turned(f, array, place, row, lane, lane_tile, raw);

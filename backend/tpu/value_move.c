@@ -47,39 +47,97 @@ static struct tval slice(struct values *g, const struct hlo_instr *instr, const 
     return operand_at(g, instr, 0, inner, active);
 }
 
-/* Groups of dimensions with equal products are independent; within one, the place is divided anew.
- */
-static void reshape_index(struct kernel *k, const struct shape *to, const struct shape *from,
-                          const struct ix *index, struct ix *inner) {
-    int t = 0, f = 0;
-    while (f < from->rank || t < to->rank) {
-        int first_t = t, first_f = f;
-        int64_t a = 1, b = 1;
-        if (t < to->rank) a = to->dims[t++];
-        if (f < from->rank) b = from->dims[f++];
-        while (a != b) {
-            if (a < b && t < to->rank)
-                a *= to->dims[t++];
-            else if (f < from->rank)
-                b *= from->dims[f++];
-            else
-                break;
-        }
-        struct ix place = ix_const(0);
-        for (int d = first_t; d < t; d++)
-            place = ix_add(k, ix_muli(k, place, (int32_t)to->dims[d]), index[d]);
-        for (int d = f - 1; d >= first_f; d--) {
-            inner[d] = d == first_f ? place : ix_mod(k, place, (int32_t)from->dims[d]);
-            place = ix_div(k, place, (int32_t)from->dims[d]);
-        }
+/* Dimensions [to, to_end) and [from, from_end) of two shapes that have as many places: a reshape
+ * divides a place of one of them anew, and leaves the other groups alone. */
+struct group {
+    int to, to_end, from, from_end;
+};
+
+static bool next_group(const struct shape *to, const struct shape *from, struct group *g) {
+    int64_t a = 1, b = 1;
+    g->to = g->to_end;
+    g->from = g->from_end;
+    if (g->to == to->rank && g->from == from->rank) return false;
+    if (g->to_end < to->rank) a = to->dims[g->to_end++];
+    if (g->from_end < from->rank) b = from->dims[g->from_end++];
+    while (a != b) {
+        if (a < b && g->to_end < to->rank)
+            a *= to->dims[g->to_end++];
+        else if (g->from_end < from->rank)
+            b *= from->dims[g->from_end++];
+        else
+            break;
     }
+    return true;
+}
+
+static struct ix place_in_group(struct kernel *k, const struct shape *to, const struct group *g,
+                                const struct ix *index) {
+    struct ix place = ix_const(0);
+    for (int d = g->to; d < g->to_end; d++)
+        place = ix_add(k, ix_muli(k, place, (int32_t)to->dims[d]), index[d]);
+    return place;
+}
+
+static void divide_place(struct kernel *k, const struct shape *from, const struct group *g,
+                         struct ix place, struct ix *inner) {
+    for (int d = g->from_end - 1; d >= g->from; d--) {
+        inner[d] = d == g->from ? place : ix_mod(k, place, (int32_t)from->dims[d]);
+        place = ix_div(k, place, (int32_t)from->dims[d]);
+    }
+}
+
+/* Lanes of a place that go over several rows of the operand, each of which is `*size` lanes wide. */
+static int pieces_of(const struct shape *from, const struct group *g, struct ix place, int *size) {
+    enum { LEAST = 8 };
+    int64_t minor = g->from_end > g->from ? from->dims[g->from_end - 1] : 1, all = 1;
+    for (int d = g->from; d < g->from_end; d++)
+        all *= from->dims[d];
+    if (minor < LEAST || minor >= TPU_LANES || TPU_LANES % minor || minor == all ||
+        !ix_is_affine(place) || place.rows || place.lanes != 1 ||
+        !sx_divides(place.s, (int32_t)minor))
+        return 0;
+    *size = (int)minor;
+    return (int)((all < TPU_LANES ? all : TPU_LANES) / minor);
+}
+
+/* Piece by piece, each from one row of the operand and to its lanes. */
+static struct tval reshape_pieces(struct values *g, const struct hlo_instr *instr,
+                                  const struct group *group, struct ix place, int pieces, int size,
+                                  struct ix *inner, treg active) {
+    struct kernel *k = g->k;
+    const struct shape *from = instr->operands[0]->shape;
+    struct tval result = {{0, 0}};
+    for (int p = 0; p < pieces; p++) {
+        struct ix row = ix_scalar(sx_addi(place.s, p * size));
+        divide_place(k, from, group, row, inner);
+        inner[group->from_end - 1] = ix_lanes(sx_const(-p * size));
+        treg here = ix_within(k, ix_lanes(sx_const(-p * size)), 0, size - 1);
+        struct tval piece = operand_at(g, instr, 0, inner, m_and(k, active, here));
+        result = p ? element_select(k, here, piece, result) : piece;
+    }
+    return result;
 }
 
 static struct tval reshape(struct values *g, const struct hlo_instr *instr, const struct ix *index,
                            treg active) {
-    struct ix inner[SHAPE_MAX_RANK];
-    reshape_index(g->k, instr->shape, instr->operands[0]->shape, index, inner);
-    return operand_at(g, instr, 0, inner, active);
+    const struct shape *to = instr->shape, *from = instr->operands[0]->shape;
+    struct group group = {0}, divided = {0};
+    struct ix inner[SHAPE_MAX_RANK], divided_place = ix_const(0);
+    int pieces = 0, size = 0;
+    while (next_group(to, from, &group)) {
+        struct ix place = place_in_group(g->k, to, &group, index);
+        int count = pieces_of(from, &group, place, &size);
+        if (count > 1) {
+            pieces = count;
+            divided = group;
+            divided_place = place;
+        } else {
+            divide_place(g->k, from, &group, place, inner);
+        }
+    }
+    if (pieces == 0) return operand_at(g, instr, 0, inner, active);
+    return reshape_pieces(g, instr, &divided, divided_place, pieces, size, inner, active);
 }
 
 static struct tval pad(struct values *g, const struct hlo_instr *instr, const struct ix *index,
