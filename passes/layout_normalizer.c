@@ -62,7 +62,8 @@ static bool any_other_layout(struct hlo_module *module) {
     return false;
 }
 
-/* What the program states of its parameters and result stays known where it says so at those alone. */
+/* What the program states of its parameters and result stays known where it says so at those alone.
+ */
 static void keep_entry_layout(struct hlo_module *module) {
     const struct hlo_computation *entry = module->entry;
     const struct shape *result = shape_with_default_layouts(module->shapes, entry->root->shape);

@@ -119,7 +119,7 @@ static bool same_parts(const int *a, const int *b, const struct axis *axis) {
 static bool is_pointwise(const struct product *p) {
     const struct window *window = instr_window(p->instr);
     if (p->swapped || p->batches != 1) return false;
-    for (int i = 0; i < window->count; i++) {
+    for (int i = 0; window && i < window->count; i++) {
         const struct window_dim *w = &window->v[i];
         if (w->size != 1 || w->stride != 1 || w->pad_low || w->pad_high || w->lhs_dilate != 1)
             return false;

@@ -87,7 +87,8 @@ static void divide_place(struct kernel *k, const struct shape *from, const struc
     }
 }
 
-/* Lanes of a place that go over several rows of the operand, each of which is `*size` lanes wide. */
+/* Lanes of a place that go over several rows of the operand, each of which is `*size` lanes wide.
+ */
 static int pieces_of(const struct shape *from, const struct group *g, struct ix place, int *size) {
     enum { LEAST = 8 };
     int64_t minor = g->from_end > g->from ? from->dims[g->from_end - 1] : 1, all = 1;
