@@ -238,6 +238,7 @@ struct tile_place {
 /* What the kernel asks for while it computes this tile: its part, by the tile's number, of what
  * will be packed next for the same panel. */
 struct ahead {
+    enum matmul_extras extra; /* MATMUL_AHEAD, or nothing */
     LLVMValueRef at, step;
 };
 
@@ -254,13 +255,16 @@ static struct ahead look_ahead(struct product *q, const struct k_range *range,
                                const struct tile_place *place) {
     struct cpu_builder *b = q->b;
     const struct product_plan *p = q->p;
+    enum { LEAST_STEPS = 8 * MATMUL_KERNEL_STEPS }; /* fewer hide nothing */
     int64_t k_step = stride_bytes(q, inner_k(q), PRODUCT_B), n_step;
-    struct ahead nothing = {place->a, ir_k(b, 0)};
+    struct ahead nothing = {0, LLVMGetUndef(ir_pointer(b)), LLVMGetUndef(ir_i64(b))};
     bool linear = product_dims_linear(&p->spec.n, PRODUCT_B, &n_step);
     bool by_rows = n_step == 1, by_columns = inner_k(q)->b == 1;
     if (p->b_mode != B_PACKED || p->taps > 1 || has_pairs(q)) return nothing;
     if (p->spec.stage.when != STAGE_NEVER || !linear || by_rows == by_columns) return nothing;
     int64_t next = next_panel(q, n_step);
+    if (next == 0 && (p->shares_b || p->k_blocks == 1)) return nothing;
+    if (product_k_rows(p) < LEAST_STEPS) return nothing;
     /* The next block of k, and after the last one, or where all of k is packed at once, the next
      * columns. */
     LLVMValueRef first = range->first, offset = ir_k(b, next);
@@ -286,7 +290,7 @@ static struct ahead look_ahead(struct product *q, const struct k_range *range,
     offset = ir_add(b, offset, ir_mulk(b, first, k_step));
     offset = ir_add(b, offset, ir_mulk(b, column, n_step * q->b_size));
     int64_t step = by_rows ? k_step : MATMUL_KERNEL_STEPS * q->b_size;
-    return (struct ahead){select_of(b, there, ir_at(b, q->bb, offset), place->a),
+    return (struct ahead){MATMUL_AHEAD, select_of(b, there, ir_at(b, q->bb, offset), place->a),
                           select_of(b, there, ir_k(b, step), ir_k(b, 0))};
 }
 
@@ -336,10 +340,12 @@ static void call_kernel(struct product *q, const struct k_range *range,
                                 ir_mulk(b, ir_add(b, q->n0, place->j), q->b_size)));
         first[7] = ir_k(b, row);
         first[14] = place->panel;
-        ir_call(b, matmul_kernel(b, q->target, &q->tile, true), MATMUL_KERNEL_ARGUMENTS, first);
+        ir_call(b, matmul_kernel(b, q->target, &q->tile, ahead.extra | MATMUL_PACKS),
+                MATMUL_KERNEL_ARGUMENTS, first);
         ir_if_else(b, &packed_yet);
     }
-    ir_call(b, matmul_kernel(b, q->target, &q->tile, false), MATMUL_KERNEL_ARGUMENTS, arguments);
+    ir_call(b, matmul_kernel(b, q->target, &q->tile, ahead.extra), MATMUL_KERNEL_ARGUMENTS,
+            arguments);
     if (q->p->packs_first) ir_if_end(b, &packed_yet);
 }
 

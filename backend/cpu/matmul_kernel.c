@@ -87,7 +87,7 @@ void matmul_mark_wide(struct cpu_builder *b, const struct cpu_target *target,
 struct kernel {
     struct cpu_builder *b;
     struct matmul_tile tile;
-    bool packs;
+    enum matmul_extras extras;
     int align;                         /* of elements of A and B */
     int size, vector_bytes, row_bytes; /* of an element, a vector, a row of the panel */
     LLVMTypeRef scalar, vector;        /* of sums */
@@ -95,12 +95,16 @@ struct kernel {
     LLVMValueRef row[MAX_ROWS], step, b_row, next_step;
 };
 
+static bool has(const struct kernel *k, enum matmul_extras extra) {
+    return (k->extras & extra) != 0;
+}
+
 /* What changes from one step of k to the next. */
 struct state {
-    LLVMValueRef x; /* offset of A's column */
-    LLVMValueRef b; /* row of the panel */
-    LLVMValueRef next;
-    LLVMValueRef to; /* row of the panel that is packed; NULL where none is */
+    LLVMValueRef x;    /* offset of A's column */
+    LLVMValueRef b;    /* row of the panel */
+    LLVMValueRef next; /* NULL where nothing is asked for */
+    LLVMValueRef to;   /* row of the panel that is packed; NULL where none is */
     LLVMValueRef sums[MAX_ROWS * MAX_VECTORS];
 };
 
@@ -152,7 +156,8 @@ static void one_step(struct kernel *k, struct state *s) {
     int vectors = k->tile.vectors;
     for (int v = 0; v < vectors; v++) {
         panel[v] = ir_load(b, k->panel, ir_atk(b, s->b, v * k->vector_bytes), k->align);
-        if (k->packs) ir_store(b, panel[v], ir_atk(b, s->to, v * k->vector_bytes), k->align);
+        if (has(k, MATMUL_PACKS))
+            ir_store(b, panel[v], ir_atk(b, s->to, v * k->vector_bytes), k->align);
     }
     for (int i = 0; i < k->tile.rows; i++) {
         LLVMValueRef a = ir_load(b, k->element, ir_at(b, k->row[i], s->x), k->align);
@@ -165,7 +170,7 @@ static void one_step(struct kernel *k, struct state *s) {
     }
     s->x = ir_add(b, s->x, k->step);
     s->b = ir_at(b, s->b, k->b_row);
-    if (k->packs) s->to = ir_atk(b, s->to, k->row_bytes);
+    if (has(k, MATMUL_PACKS)) s->to = ir_atk(b, s->to, k->row_bytes);
 }
 
 /* Phis for a state, coming from `from` with the values of `start`. */
@@ -175,10 +180,10 @@ static struct state state_phis(struct kernel *k, const struct state *start,
     struct state s;
     s.x = LLVMBuildPhi(l, ir_i64(k->b), "");
     s.b = LLVMBuildPhi(l, ir_pointer(k->b), "");
-    s.next = LLVMBuildPhi(l, ir_pointer(k->b), "");
-    LLVMAddIncoming(s.next, (LLVMValueRef *)&start->next, &from, 1);
-    s.to = k->packs ? LLVMBuildPhi(l, ir_pointer(k->b), "") : NULL;
-    if (k->packs) LLVMAddIncoming(s.to, (LLVMValueRef *)&start->to, &from, 1);
+    s.next = has(k, MATMUL_AHEAD) ? LLVMBuildPhi(l, ir_pointer(k->b), "") : NULL;
+    if (s.next) LLVMAddIncoming(s.next, (LLVMValueRef *)&start->next, &from, 1);
+    s.to = has(k, MATMUL_PACKS) ? LLVMBuildPhi(l, ir_pointer(k->b), "") : NULL;
+    if (s.to) LLVMAddIncoming(s.to, (LLVMValueRef *)&start->to, &from, 1);
     LLVMAddIncoming(s.x, (LLVMValueRef *)&start->x, &from, 1);
     LLVMAddIncoming(s.b, (LLVMValueRef *)&start->b, &from, 1);
     for (int i = 0; i < k->tile.rows * k->tile.vectors; i++) {
@@ -192,8 +197,8 @@ static void state_incoming(struct kernel *k, struct state *phis, struct state *v
                            LLVMBasicBlockRef from) {
     LLVMAddIncoming(phis->x, &values->x, &from, 1);
     LLVMAddIncoming(phis->b, &values->b, &from, 1);
-    LLVMAddIncoming(phis->next, &values->next, &from, 1);
-    if (k->packs) LLVMAddIncoming(phis->to, &values->to, &from, 1);
+    if (phis->next) LLVMAddIncoming(phis->next, &values->next, &from, 1);
+    if (phis->to) LLVMAddIncoming(phis->to, &values->to, &from, 1);
     for (int i = 0; i < k->tile.rows * k->tile.vectors; i++)
         LLVMAddIncoming(phis->sums[i], &values->sums[i], &from, 1);
 }
@@ -230,8 +235,8 @@ static void step_loop(struct kernel *k, struct state *s, LLVMValueRef count) {
     LLVMPositionBuilderAtEnd(b->builder, after);
 }
 
-/* One tap, a few steps at a time; between them a line is asked for that will be packed next. */
-static void tap_steps(struct kernel *k, struct state *s, LLVMValueRef run) {
+/* The same, a few steps at a time; between them a line is asked for that will be packed next. */
+static void steps_asking(struct kernel *k, struct state *s, LLVMValueRef run) {
     enum { NEAR = 2 }; /* the second-level cache */
     struct cpu_builder *b = k->b;
     LLVMBasicBlockRef before = LLVMGetInsertBlock(b->builder);
@@ -307,19 +312,24 @@ static void kernel_body(struct kernel *k, LLVMValueRef function) {
     struct ir_loop taps = ir_loop_begin(b, ir_k(b, 0), LLVMGetParam(function, 4), 1, false);
     struct state s = state_phis(k, &start, before), phis = s;
     s.x = ir_load(b, ir_i64(b), ir_at(b, tap_table, ir_mulk(b, taps.i, 8)), 8);
-    tap_steps(k, &s, LLVMGetParam(function, 5));
+    LLVMValueRef run = LLVMGetParam(function, 5);
+    if (has(k, MATMUL_AHEAD))
+        steps_asking(k, &s, run);
+    else
+        step_loop(k, &s, run);
     state_incoming(k, &phis, &s, LLVMGetInsertBlock(b->builder));
     ir_loop_end(b, &taps);
     store_tile(k, &s, function);
 }
 
 LLVMValueRef matmul_kernel(struct cpu_builder *b, const struct cpu_target *target,
-                           const struct matmul_tile *tile, bool packs) {
+                           const struct matmul_tile *tile, enum matmul_extras extras) {
     char name[64];
     bool pairs = tile->pair != TYPE_INVALID;
-    snprintf(name, sizeof name, "product.%s%s%s.%dx%d%s", element_type_name(tile->type),
+    snprintf(name, sizeof name, "product.%s%s%s.%dx%d%s%s", element_type_name(tile->type),
              pairs ? "." : "", pairs ? element_type_name(tile->pair) : "", tile->rows,
-             matmul_tile_columns(tile), packs ? ".pack" : "");
+             matmul_tile_columns(tile), extras & MATMUL_AHEAD ? ".ahead" : "",
+             extras & MATMUL_PACKS ? ".pack" : "");
     LLVMValueRef function = LLVMGetNamedFunction(b->module, name);
     if (function) return function;
     LLVMTypeRef i64 = ir_i64(b), p = ir_pointer(b);
@@ -330,7 +340,7 @@ LLVMValueRef matmul_kernel(struct cpu_builder *b, const struct cpu_target *targe
     matmul_mark_wide(b, target, function);
     int size = element_type_size(tile->type);
     struct kernel k = {
-        .b = b, .tile = *tile, .packs = packs, .size = size, .vector_bytes = size * tile->lanes};
+        .b = b, .tile = *tile, .extras = extras, .size = size, .vector_bytes = size * tile->lanes};
     k.row_bytes = k.vector_bytes * tile->vectors;
     k.scalar = cpu_value_type(b, tile->type);
     k.vector = LLVMVectorType(k.scalar, (unsigned)tile->lanes);

@@ -20,6 +20,15 @@ struct matmul_tile {
 struct matmul_tile matmul_tile_choose(const struct cpu_target *target, enum element_type type,
                                       int64_t m, int64_t n);
 
+/* What a kernel does besides. */
+enum matmul_extras {
+    /* Every MATMUL_KERNEL_STEPS steps of k (at most) the line at next is asked for and next goes on
+     * by next_step; any address will do. */
+    MATMUL_AHEAD = 1,
+    /* The rows of B are written to `to` as well, one after the other. */
+    MATMUL_PACKS = 2,
+};
+
 /* The module's function for the tile, made at the first request:
  *     void kernel(ptr rows, ptr a, i64 a_step, ptr taps, i64 ntaps, i64 run,
  *                 ptr b, i64 b_row, ptr c, i64 c_row, ptr from, i64 from_row,
@@ -27,11 +36,9 @@ struct matmul_tile matmul_tile_choose(const struct cpu_target *target, enum elem
  * C[i][j] = from[i][j] + sum over t < ntaps, k < run of A(i, t, k) * B[t * run + k][j] where A(i,
  * t, k) is at a + rows[i] + taps[t] + k * a_step, row k of B is vectors * lanes elements at b + k *
  * b_row, and row i of C at c + i * c_row. rows and taps are arrays of i64; all these are in bytes.
- * ntaps and run are at least 1. Every MATMUL_KERNEL_STEPS steps of k (at most) the line at next is
- * asked for and next goes on by next_step: what will be packed after this; any address will do.
- * packs: the rows of B that the kernel reads are written to `to` as well, one after the other. */
+ * ntaps and run are at least 1. */
 LLVMValueRef matmul_kernel(struct cpu_builder *b, const struct cpu_target *target,
-                           const struct matmul_tile *tile, bool packs);
+                           const struct matmul_tile *tile, enum matmul_extras extras);
 enum { MATMUL_KERNEL_ARGUMENTS = 15, MATMUL_KERNEL_STEPS = 16 };
 
 static inline int matmul_tile_columns(const struct matmul_tile *tile) {
