@@ -168,6 +168,16 @@ static void pack_a(struct product *q, const struct k_range *range, LLVMValueRef 
     }
 }
 
+struct tile_place {
+    LLVMValueRef i, j;    /* in the unit */
+    LLVMValueRef height;  /* rows of the tile */
+    LLVMValueRef is_low;  /* whether that is plan->low_rows; NULL: never */
+    LLVMValueRef number;  /* of the tile among those above each other */
+    LLVMValueRef rows, a; /* for the kernel */
+    LLVMValueRef panel;
+    LLVMValueRef k_block; /* its number */
+};
+
 /* ---- finished tiles ---- */
 
 void product_finish_element(struct product *q, LLVMValueRef from, LLVMValueRef add, LLVMValueRef m,
@@ -206,11 +216,12 @@ static void finish_block(struct product *q, LLVMValueRef from, int64_t row_bytes
     ir_loop_end(b, &outer);
 }
 
-static void finish_tile(struct product *q, LLVMValueRef from, int64_t row_bytes, LLVMValueRef i,
-                        LLVMValueRef j, LLVMValueRef add) {
+static void finish_tile(struct product *q, const struct tile_place *place, LLVMValueRef from,
+                        int64_t row_bytes, LLVMValueRef add) {
     struct cpu_builder *b = q->b;
+    LLVMValueRef i = place->i, j = place->j;
     LLVMValueRef rows =
-        ir_min(b, ir_add(b, q->m_left, LLVMBuildNeg(b->builder, i, "")), ir_k(b, q->p->rows));
+        ir_min(b, ir_add(b, q->m_left, LLVMBuildNeg(b->builder, i, "")), place->height);
     LLVMValueRef left = ir_add(b, q->n_left, LLVMBuildNeg(b->builder, j, ""));
     LLVMValueRef all = ir_k(b, q->columns);
     if (q->p->n % q->columns == 0) {
@@ -227,13 +238,6 @@ static void finish_tile(struct product *q, LLVMValueRef from, int64_t row_bytes,
 }
 
 /* ---- tiles ---- */
-
-struct tile_place {
-    LLVMValueRef i, j;    /* in the unit */
-    LLVMValueRef rows, a; /* for the kernel */
-    LLVMValueRef panel;
-    LLVMValueRef k_block; /* its number */
-};
 
 /* What the kernel asks for while it computes this tile: its part, by the tile's number, of what
  * will be packed next for the same panel. */
@@ -277,7 +281,7 @@ static struct ahead look_ahead(struct product *q, const struct k_range *range,
         offset = select_of(b, more, ir_k(b, 0), offset);
         there = i_or(b, there, more);
     }
-    LLVMValueRef tile = LLVMBuildUDiv(b->builder, place->i, ir_k(b, p->rows), "");
+    LLVMValueRef tile = place->number;
     int64_t steps = (product_k_rows(p) + MATMUL_KERNEL_STEPS - 1) / MATMUL_KERNEL_STEPS;
     if (by_rows) {
         tile = ir_mulk(b, tile, steps);
@@ -344,8 +348,18 @@ static void call_kernel(struct product *q, const struct k_range *range,
                 MATMUL_KERNEL_ARGUMENTS, first);
         ir_if_else(b, &packed_yet);
     }
+    struct ir_if low = {0};
+    if (place->is_low) {
+        struct matmul_tile tile = q->tile;
+        tile.rows = q->p->low_rows;
+        low = ir_if_begin(b, place->is_low, true);
+        ir_call(b, matmul_kernel(b, q->target, &tile, ahead.extra), MATMUL_KERNEL_ARGUMENTS,
+                arguments);
+        ir_if_else(b, &low);
+    }
     ir_call(b, matmul_kernel(b, q->target, &q->tile, ahead.extra), MATMUL_KERNEL_ARGUMENTS,
             arguments);
+    if (place->is_low) ir_if_end(b, &low);
     if (q->p->packs_first) ir_if_end(b, &packed_yet);
 }
 
@@ -358,7 +372,7 @@ static void tile_to_sums(struct product *q, const struct k_range *range,
     call_kernel(q, range, place, at, row_bytes, true);
     struct ir_if last =
         ir_if_begin(b, i_cmpk(b, LLVMIntEQ, place->k_block, (uint64_t)q->p->k_blocks - 1), false);
-    finish_tile(q, at, row_bytes, place->i, place->j, NULL);
+    finish_tile(q, place, at, row_bytes, NULL);
     ir_if_end(b, &last);
 }
 
@@ -368,7 +382,7 @@ static void tile_by_temp(struct product *q, const struct k_range *range,
     int64_t row_bytes = q->columns * q->size;
     call_kernel(q, range, place, q->temp, row_bytes, false);
     LLVMValueRef add = q->p->k_blocks > 1 ? i_cmpk(b, LLVMIntSGT, place->k_block, 0) : NULL;
-    finish_tile(q, q->temp, row_bytes, place->i, place->j, add);
+    finish_tile(q, place, q->temp, row_bytes, add);
 }
 
 static void tile_direct(struct product *q, const struct k_range *range,
@@ -387,10 +401,10 @@ static void emit_tile(struct product *q, const struct k_range *range,
         tile_to_sums(q, range, place);
     } else if (!q->direct) {
         tile_by_temp(q, range, place);
-    } else if (q->p->m % q->p->rows == 0 && q->p->n % q->columns == 0) {
+    } else if ((q->p->m % q->p->rows == 0 || q->p->low_tiles) && q->p->n % q->columns == 0) {
         tile_direct(q, range, place);
     } else {
-        LLVMValueRef i_end = ir_addk(b, place->i, q->p->rows);
+        LLVMValueRef i_end = ir_add(b, place->i, place->height);
         LLVMValueRef j_end = ir_addk(b, place->j, q->columns);
         LLVMValueRef whole = i_and(b, i_cmp(b, LLVMIntSLE, i_end, q->m_left),
                                    i_cmp(b, LLVMIntSLE, j_end, q->n_left));
@@ -402,6 +416,38 @@ static void emit_tile(struct product *q, const struct k_range *range,
     }
 }
 
+/* The tile of this number among those above each other in the unit: the last ones may be lower. */
+static void place_tile(struct product *q, struct tile_place *place, LLVMValueRef number) {
+    struct cpu_builder *b = q->b;
+    const struct product_plan *p = q->p;
+    place->number = number;
+    place->i = ir_mulk(b, number, p->rows);
+    place->height = ir_k(b, p->rows);
+    if (!p->low_tiles) return;
+    int64_t last_rows = p->m - (q->m_blocks - 1) * p->m_block;
+    LLVMValueRef above = ir_k(b, (last_rows - p->low_tiles * p->low_rows) / p->rows);
+    LLVMValueRef is_last = i_cmpk(b, LLVMIntEQ, q->m_left, (uint64_t)last_rows);
+    LLVMValueRef beyond = LLVMBuildNSWSub(b->builder, number, above, "");
+    place->is_low = i_and(b, is_last, i_cmpk(b, LLVMIntSGE, beyond, 0));
+    LLVMValueRef less = ir_mulk(b, beyond, p->rows - p->low_rows);
+    less = select_of(b, place->is_low, less, ir_k(b, 0));
+    place->i = LLVMBuildNSWSub(b->builder, place->i, less, "");
+    place->height = select_of(b, place->is_low, ir_k(b, p->low_rows), place->height);
+}
+
+/* How many tiles above each other `count` rows are. */
+static LLVMValueRef tiles_of(struct product *q, LLVMValueRef count) {
+    struct cpu_builder *b = q->b;
+    const struct product_plan *p = q->p;
+    LLVMValueRef tiles =
+        LLVMBuildSDiv(b->builder, ir_addk(b, count, p->rows - 1), ir_k(b, p->rows), "");
+    if (!p->low_tiles) return tiles;
+    int64_t last_rows = p->m - (q->m_blocks - 1) * p->m_block;
+    int64_t above = (last_rows - p->low_tiles * p->low_rows) / p->rows;
+    return select_of(b, i_cmpk(b, LLVMIntEQ, count, (uint64_t)last_rows),
+                     ir_k(b, above + p->low_tiles), tiles);
+}
+
 /* Rows i0 to i0 + count of the unit with all of its columns. */
 static void emit_chunk(struct product *q, const struct k_range *range, LLVMValueRef k_block,
                        LLVMValueRef i0, LLVMValueRef count, LLVMValueRef b_row, int64_t depth) {
@@ -410,14 +456,15 @@ static void emit_chunk(struct product *q, const struct k_range *range, LLVMValue
     /* A tile of A in place stays in the first-level cache while the panels of B pass; where a chunk
      * of A was packed it is the other way round. */
     bool a_stays = q->p->a_mode == A_IN_PLACE;
-    int64_t outer_step = a_stays ? q->p->rows : q->columns;
-    int64_t inner_step = a_stays ? q->columns : q->p->rows;
+    LLVMValueRef tiles = tiles_of(q, count), zero = ir_k(b, 0);
     struct ir_loop outer =
-        ir_loop_begin(b, ir_k(b, 0), a_stays ? count : q->n_left, outer_step, false);
+        ir_loop_begin(b, zero, a_stays ? tiles : q->n_left, a_stays ? 1 : q->columns, false);
     struct ir_loop inner =
-        ir_loop_begin(b, ir_k(b, 0), a_stays ? q->n_left : count, inner_step, false);
-    LLVMValueRef tile = a_stays ? outer.i : inner.i, panel = a_stays ? inner.i : outer.i;
+        ir_loop_begin(b, zero, a_stays ? q->n_left : tiles, a_stays ? q->columns : 1, false);
+    LLVMValueRef number = a_stays ? outer.i : inner.i, panel = a_stays ? inner.i : outer.i;
     struct tile_place place = {.j = panel, .k_block = k_block};
+    place_tile(q, &place, number);
+    LLVMValueRef tile = place.i;
     place.i = ir_add(b, i0, tile);
     int64_t to_column = q->p->b_mode == B_ROWS ? q->size : depth * q->size;
     place.panel = ir_at(b, q->b_pack, ir_mulk(b, panel, to_column));

@@ -91,7 +91,11 @@ struct product_plan {
     int64_t k_block;          /* of run where taps is 1, of taps otherwise */
     int64_t k_blocks;
     int64_t m_block, n_block; /* a unit of work */
-    int64_t m_chunk;          /* rows of A that are packed at a time */
+    /* The last low_tiles tiles of the last unit's rows have low_rows rows, the others `rows`: no
+     * row is computed in vain. */
+    int low_rows;
+    int64_t low_tiles;
+    int64_t m_chunk; /* rows of A that are packed at a time */
     enum product_a_mode a_mode;
     enum product_b_mode b_mode;
     bool packs_first; /* whole panels of B are packed by the kernels that read them first */

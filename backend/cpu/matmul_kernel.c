@@ -52,6 +52,25 @@ struct matmul_tile matmul_tile_choose(const struct cpu_target *target, enum elem
     return best_tile(target, tile, m, n, 0.97);
 }
 
+int64_t matmul_low_tiles(const struct matmul_tile *tile, int64_t last, int64_t m, int *low_rows) {
+    double whole = tile_cost(tile->rows, tile->vectors), gain = 0.015;
+    int64_t tiles = (last + tile->rows - 1) / tile->rows, best = 0;
+    double least =
+        (double)tiles * whole - gain * whole * (double)((m + tile->rows - 1) / tile->rows);
+    for (int rows = tile->rows - 1; rows > 1; rows--) {
+        double low = tile_cost(rows, tile->vectors);
+        for (int64_t count = 1; count < tile->rows && count * rows < last; count++) {
+            int64_t rest = last - count * rows;
+            double cost = (double)(rest / tile->rows) * whole + (double)count * low;
+            if (rest % tile->rows || cost >= least) continue;
+            least = cost;
+            best = count;
+            *low_rows = rows;
+        }
+    }
+    return best;
+}
+
 /* ---- small parts ---- */
 
 LLVMTypeRef matmul_vector_type(struct cpu_builder *b, enum element_type type, int lanes) {

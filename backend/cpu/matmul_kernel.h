@@ -20,6 +20,10 @@ struct matmul_tile {
 struct matmul_tile matmul_tile_choose(const struct cpu_target *target, enum element_type type,
                                       int64_t m, int64_t n);
 
+/* How many tiles at the end of `last` rows had better have fewer rows than the tile, namely
+ * *low_rows, so that all fit exactly; 0 where that gains little for m rows in all. */
+int64_t matmul_low_tiles(const struct matmul_tile *tile, int64_t last, int64_t m, int *low_rows);
+
 /* What a kernel does besides. */
 enum matmul_extras {
     /* Every MATMUL_KERNEL_STEPS steps of k (at most) the line at next is asked for and next goes on

@@ -254,6 +254,11 @@ static void choose_units(struct product_plan *p, const struct cpu_target *target
     p->packs_first = p->b_mode == B_PACKED && p->taps == 1 && p->pair == TYPE_INVALID &&
                      same_bits(p->spec.b_type, p->type) && n->count == 1 && n->v[0].b == 1 &&
                      p->spec.stage.when == STAGE_NEVER;
+    if (p->a_mode == A_IN_PLACE && p->spec.stage.when == STAGE_NEVER) {
+        struct matmul_tile tile = {.rows = p->rows, .vectors = p->vectors};
+        int64_t last = p->m - (product_m_blocks(p) - 1) * p->m_block;
+        p->low_tiles = matmul_low_tiles(&tile, last, p->m, &p->low_rows);
+    }
     p->m_chunk = product_m_rows(p);
     if (p->a_mode != A_IN_PLACE) {
         int64_t fits = target->l2 / 4 / clamp(product_k_rows(p) * size, 1, target->l2);
