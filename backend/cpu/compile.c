@@ -1,5 +1,6 @@
 #include "backend/cpu/cpu.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -131,43 +132,59 @@ int cpu_threads(const struct cpu_options *options) {
 
 /* ---- LLVM ---- */
 
+/* Of those here, the processors that this process may run on. */
+static int cores_for_us(void) {
+#ifdef CPU_COUNT
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+#endif
+    return cores_here();
+}
+
+/* From the module, which is ready for it, to code. `crew` is NULL where it is to be one object. */
+static bool generate(struct cpu_gen *g, const struct cpu_machine *machine,
+                     const struct cpu_options *options, enum cpu_output output,
+                     struct codegen_crew *crew, struct cpu_code *code) {
+    scope_table_init(&g->seen, g->arena);
+    g->b.context = LLVMContextCreate();
+    LLVMContextSetDiagnosticHandler(g->b.context, codegen_ignore_remark, NULL);
+    g->b.module = LLVMModuleCreateWithNameInContext(g->hlo->name, g->b.context);
+    g->b.builder = LLVMCreateBuilderInContext(g->b.context);
+    g->b.root_estimates = machine->arch == CPU_X86_64 && g->target.fma;
+    char *triple = LLVMGetTargetMachineTriple(machine->llvm);
+    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine->llvm);
+    LLVMSetTarget(g->b.module, triple);
+    LLVMSetModuleDataLayout(g->b.module, layout);
+    if (options->debug_directory) debug_start(g, g->diag->file, options->debug_directory);
+    bool ok = emit_program(g, options, machine->arch, code);
+    debug_finish(g);
+    if (ok && crew)
+        ok = codegen_parts(crew, g->b.module, machine->llvm, code, g->diag);
+    else if (ok)
+        ok = codegen_module(g->b.module, machine->llvm, options, output, code, g->diag);
+    LLVMDisposeMessage(triple);
+    LLVMDisposeTargetData(layout);
+    LLVMDisposeBuilder(g->b.builder);
+    LLVMDisposeModule(g->b.module);
+    LLVMContextDispose(g->b.context);
+    return ok;
+}
+
 bool cpu_compile(struct hlo_module *hlo, const struct cpu_options *options, enum cpu_output output,
                  struct cpu_code *code, struct diag *diag) {
     memset(code, 0, sizeof *code);
-    struct cpu_machine target;
-    if (!cpu_machine_new(options, &target, diag)) return false;
-    LLVMTargetMachineRef machine = target.llvm;
-    struct cpu_gen g = {.hlo = hlo, .arena = arena_new(), .diag = diag, .seed = options->seed};
-    g.threads = cpu_threads(options);
-    cpu_target_read(machine, target.native, &g.target);
-    if (!prepare(&g, options)) {
-        LLVMDisposeTargetMachine(machine);
+    struct cpu_machine machine;
+    bool parts = options->in_parts && output == CPU_OBJ;
+    struct codegen_crew *crew = parts ? codegen_crew_new(options, cores_for_us()) : NULL;
+    bool ok = cpu_machine_new(options, &machine, diag);
+    if (ok) {
+        struct cpu_gen g = {.hlo = hlo, .arena = arena_new(), .diag = diag, .seed = options->seed};
+        g.threads = cpu_threads(options);
+        cpu_target_read(machine.llvm, machine.native, &g.target);
+        ok = prepare(&g, options) && generate(&g, &machine, options, output, crew, code);
+        LLVMDisposeTargetMachine(machine.llvm);
         arena_free(g.arena);
-        return false;
     }
-    scope_table_init(&g.seen, g.arena);
-    g.b.context = LLVMContextCreate();
-    LLVMContextSetDiagnosticHandler(g.b.context, codegen_ignore_remark, NULL);
-    g.b.module = LLVMModuleCreateWithNameInContext(hlo->name, g.b.context);
-    g.b.builder = LLVMCreateBuilderInContext(g.b.context);
-    g.b.root_estimates = target.arch == CPU_X86_64 && g.target.fma;
-    char *triple = LLVMGetTargetMachineTriple(machine);
-    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
-    LLVMSetTarget(g.b.module, triple);
-    LLVMSetModuleDataLayout(g.b.module, layout);
-    if (options->debug_directory) debug_start(&g, diag->file, options->debug_directory);
-    bool ok = emit_program(&g, options, target.arch, code);
-    debug_finish(&g);
-    if (ok && options->in_parts && output == CPU_OBJ)
-        ok = codegen_parts(g.b.module, machine, options, cores_here(), code, diag);
-    else if (ok)
-        ok = codegen_module(g.b.module, machine, options, output, code, diag);
-    LLVMDisposeMessage(triple);
-    LLVMDisposeTargetData(layout);
-    LLVMDisposeBuilder(g.b.builder);
-    LLVMDisposeModule(g.b.module);
-    LLVMContextDispose(g.b.context);
-    LLVMDisposeTargetMachine(machine);
-    arena_free(g.arena);
+    codegen_crew_free(crew);
     return ok;
 }

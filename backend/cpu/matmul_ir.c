@@ -93,8 +93,8 @@ static void name_loop(struct cpu_builder *b, LLVMValueRef jump, LLVMValueRef nam
 /* These loops hold vectors already, or calls, or are the few steps that are left over. */
 void ir_loop_end(struct cpu_builder *b, struct ir_loop *loop) {
     LLVMMetadataRef parts[2];
-    LLVMValueRef one = LLVMConstInt(int_type(b, 32), 1, false);
-    parts[1] = hint(b, "llvm.loop.vectorize.width", one);
+    LLVMValueRef no = LLVMConstInt(int_type(b, 1), 0, false);
+    parts[1] = hint(b, "llvm.loop.vectorize.enable", no);
     name_loop(b, latch(b, loop), LLVMMetadataAsValue(b->context, distinct_node(b, parts, 2)));
 }
 

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/cpu/codegen.h"
+
 enum { MAX_ROWS = 12, MAX_VECTORS = 6 };
 
 /* ---- which tile ---- */
@@ -96,6 +98,9 @@ LLVMValueRef matmul_multiply_add(struct cpu_builder *b, LLVMValueRef x, LLVMValu
 void matmul_mark_wide(struct cpu_builder *b, const struct cpu_target *target,
                       LLVMValueRef function) {
     char bits[16];
+    /* Narrower ones are used anyway; and each set of attributes makes LLVM set up the target anew.
+     */
+    if (target->vector_bytes <= 32) return;
     snprintf(bits, sizeof bits, "%d", 8 * target->vector_bytes);
     ir_function_attribute(b, function, "min-legal-vector-width", bits);
     ir_function_attribute(b, function, "prefer-vector-width", bits);
@@ -357,6 +362,7 @@ LLVMValueRef matmul_kernel(struct cpu_builder *b, const struct cpu_target *targe
     LLVMBasicBlockRef back;
     function = ir_function_begin(b, name, MATMUL_KERNEL_ARGUMENTS, types, &back);
     matmul_mark_wide(b, target, function);
+    ir_function_attribute(b, function, CODEGEN_FINAL, "");
     int size = element_type_size(tile->type);
     struct kernel k = {
         .b = b, .tile = *tile, .extras = extras, .size = size, .vector_bytes = size * tile->lanes};
