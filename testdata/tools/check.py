@@ -252,7 +252,7 @@ def main():
     for program in arguments[1:]:
         unit_test(os.path.abspath(program), build)
     golden_tests(build)
-    everything = ["testdata/corpus/" + part for part in ("seed", "op", "model", "linalg", "tf", "hlo",
+    everything = ["testdata/corpus/" + part for part in ("seed", "op", "model", "linalg", "tf", "torch", "hlo",
                                                      "product", "spmd")]
     cases(build, "interp", "module.hlo", everything)
     cases(build, "cpu", "module.hlo", everything)
