@@ -7,42 +7,6 @@
  * are padding are masked as they are pushed. */
 #include "backend/tpu/panel.h"
 
-enum { FLAG_A = 8, FLAG_B = 9, FLAG_EXTRA = 10, FLAG_RESULT = 11 };
-enum { MOST_RESULTS = 8, MOST_EXTRAS = 8, TILE_GROUPS = TPU_LANES / TPU_SUBLANES };
-
-/* A block of a matrix in VMEM, or the matrix itself where it lives there: row of the tile at
- * (batch, group, tile) = row + batch * batch_step + group * group_step + tile * tile_step. */
-struct panel {
-    struct matrix matrix;
-    bool direct; /* it is the matrix itself */
-    int tag;
-    int64_t row, rows; /* first row, and rows of a buffer */
-    int buffers;
-    int32_t batch_step, group_step, tile_step;
-};
-
-/* Arrays of the result's dims: other operands of what is fused, and results. */
-struct beside {
-    struct panel panel;
-    const struct hlo_instr *instr; /* an operand of the kernel; a result: the one inside */
-};
-
-struct paneler {
-    struct job job;
-    struct panel_plan plan;
-    struct panel a, raw, b, c; /* raw: A before it is turned */
-    struct beside extra[MOST_EXTRAS], result[MOST_RESULTS];
-    int nextra, nresult;
-    bool passes;   /* over each block of C before it leaves */
-    bool is_fused; /* the kernel is a fusion of the product with other work */
-    int64_t steps;
-    /* Scalars that change as the program goes on. */
-    treg at[PANEL_AXES], next[PANEL_AXES]; /* the block in use, and the one after it */
-    treg a_buffer, b_buffer, c_buffer;     /* in use */
-    treg a_fresh, b_fresh;                 /* 1: the block in use has just been loaded */
-    treg left, done;                       /* steps after this one; blocks of C that are done */
-};
-
 static struct sx of(treg v, int64_t limit) {
     return sx_of(v, 0, limit - 1);
 }
@@ -100,6 +64,11 @@ static bool make_operands(struct paneler *x) {
     int64_t k_groups = plan->block[PANEL_K] * TILE_GROUPS;
     x->a.matrix = plan->a;
     x->b.matrix = plan->b;
+    if (plan->window.used)
+        return make_panel(x, &x->a, rows.a, panel_buffers(plan, true), 0, 0) &&
+               make_panel(x, &x->b, rows.b, panel_buffers(plan, false),
+                          plan->b_turned ? panel_width(plan) * TILE_GROUPS : k_groups,
+                          plan->b.tile);
     if (plan->a_turned) {
         x->raw.matrix = plan->a;
         if (!make_panel(x, &x->raw, rows.a, 1, k_groups, plan->a.tile)) return false;
@@ -142,9 +111,8 @@ static bool make_results(struct paneler *x) {
     return true;
 }
 
-/* Row of a buffer, or of the matrix where it is used directly: the block's first. */
-static struct sx block_row(struct paneler *x, const struct panel *panel, treg buffer,
-                           struct sx batch, struct sx group, struct sx tile) {
+struct sx panel_block_row(struct paneler *x, const struct panel *panel, treg buffer,
+                          struct sx batch, struct sx group, struct sx tile) {
     struct kernel *k = x->job.k;
     if (!panel->direct) {
         if (panel->buffers == 1) return sx_const((int32_t)panel->row);
@@ -171,39 +139,48 @@ static void put_word(struct kernel *k, int word, struct sx value) {
                .op = TPU_SST, .d = sx_reg(k, value), .a = zero, .bkind = MIR_B_IMM, .imm = word});
 }
 
-/* Starts moving a region between the matrix and a buffer that begins at `row`. */
-static void move_region(struct paneler *x, const struct panel *panel, const struct region *region,
-                        struct sx row, bool load, int flag, treg predicate) {
+void panel_move(struct paneler *x, const struct matrix *m, const struct panel_move *move,
+                struct sx home, struct sx row, bool load, int flag, treg predicate) {
     enum { COUNT = 4, LEVEL = 3 }; /* words of a descriptor */
     struct kernel *k = x->job.k;
-    const struct matrix *m = &panel->matrix;
-    int32_t tile = m->tile * TPU_LANES;
-    int32_t home[] = {(int32_t)m->tiles * tile, tile, (int32_t)(m->groups * m->tiles) * tile};
-    int32_t here[] = {panel->group_step * TPU_LANES, panel->tile_step * TPU_LANES,
-                      panel->batch_step * TPU_LANES};
-    const struct sx counts[] = {region->groups, region->tiles, region->batches};
     uint8_t memory = m->array.in_vmem ? TPU_VMEM : TPU_HBM;
-    struct tpu_dma dma = {
-        .from = load ? memory : TPU_VMEM, .to = load ? TPU_VMEM : memory, .length = (uint32_t)tile};
+    struct tpu_dma dma = {.from = load ? memory : TPU_VMEM,
+                          .to = load ? TPU_VMEM : memory,
+                          .length = (uint32_t)(m->tile * TPU_LANES)};
     for (int l = 0; l < TPU_DMA_LEVELS; l++) {
-        dma.count[l] = sx_is_const(counts[l]) ? (uint32_t)counts[l].c : 1;
-        dma.source_stride[l] = load ? home[l] : here[l];
-        dma.target_stride[l] = load ? here[l] : home[l];
+        int32_t far = move->home[l] * TPU_LANES, near = move->here[l] * TPU_LANES;
+        dma.count[l] = sx_is_const(move->count[l]) ? (uint32_t)move->count[l].c : 1;
+        dma.source_stride[l] = load ? far : near;
+        dma.target_stride[l] = load ? near : far;
     }
     job_describe(&x->job, SMEM_SLAB_A, flag, &dma);
     for (int l = 0; l < TPU_DMA_LEVELS; l++)
-        if (!sx_is_const(counts[l])) put_word(k, SMEM_SLAB_A + COUNT + LEVEL * l, counts[l]);
-    struct sx at = sx_muli(k, region->batch, home[2]);
-    at = sx_add(k, at, sx_muli(k, region->group, home[0]));
-    at = sx_add(k, at, sx_muli(k, region->tile, home[1]));
+        if (!sx_is_const(move->count[l]))
+            put_word(k, SMEM_SLAB_A + COUNT + LEVEL * l, move->count[l]);
     int64_t first = m->array.in_vmem ? m->array.row * TPU_LANES : m->array.word;
-    at = sx_addi(at, (int32_t)first);
+    struct sx at = sx_addi(sx_muli(k, home, TPU_LANES), (int32_t)first);
     struct sx vmem = sx_muli(k, row, TPU_LANES);
     job_start(&x->job, SMEM_SLAB_A, sx_const(0), load ? at : vmem, load ? vmem : at, predicate);
 }
 
-/* Places from `first` on, `size` of them but for the last ones of all `total`. */
-static struct sx places_left(struct kernel *k, struct sx first, int64_t size, int64_t total) {
+/* Starts moving a region between the matrix and a buffer that begins at `row`. */
+static void move_region(struct paneler *x, const struct panel *panel, const struct region *region,
+                        struct sx row, bool load, int flag, treg predicate) {
+    struct kernel *k = x->job.k;
+    const struct matrix *m = &panel->matrix;
+    int32_t tiles = (int32_t)m->tiles * m->tile;
+    const struct panel_move move = {
+        .count = {region->groups, region->tiles, region->batches},
+        .home = {tiles, m->tile, (int32_t)m->groups * tiles},
+        .here = {panel->group_step, panel->tile_step, panel->batch_step},
+    };
+    struct sx at = sx_muli(k, region->batch, move.home[2]);
+    at = sx_add(k, at, sx_muli(k, region->group, move.home[0]));
+    at = sx_add(k, at, sx_muli(k, region->tile, move.home[1]));
+    panel_move(x, m, &move, at, row, load, flag, predicate);
+}
+
+struct sx panel_places_left(struct kernel *k, struct sx first, int64_t size, int64_t total) {
     struct sx count = sx_const((int32_t)size);
     if (sx_is_const(first) || first.high + size <= total) {
         if (!sx_is_const(first) || first.c + size <= total) return count;
@@ -213,7 +190,7 @@ static struct sx places_left(struct kernel *k, struct sx first, int64_t size, in
     return sx_of(k_binary_i(k, TPU_SMINS, sx_reg(k, left), (int32_t)size), 1, size);
 }
 
-static struct sx first_of(struct paneler *x, const treg *block, int axis) {
+struct sx panel_first(struct paneler *x, const treg *block, int axis) {
     if (x->plan.blocks[axis] == 1) return sx_const(0);
     return sx_muli(x->job.k, of(block[axis], x->plan.blocks[axis]), axis_block(x, axis));
 }
@@ -221,9 +198,9 @@ static struct sx first_of(struct paneler *x, const treg *block, int axis) {
 static struct region region_of(struct paneler *x, const treg *block, const struct matrix *m,
                                int group_axis, int tile_axis) {
     struct kernel *k = x->job.k;
-    struct region r = {first_of(x, block, PANEL_BATCH),
-                       first_of(x, block, group_axis),
-                       first_of(x, block, tile_axis),
+    struct region r = {panel_first(x, block, PANEL_BATCH),
+                       panel_first(x, block, group_axis),
+                       panel_first(x, block, tile_axis),
                        sx_const(0),
                        sx_const(0),
                        sx_const(0)};
@@ -236,9 +213,9 @@ static struct region region_of(struct paneler *x, const treg *block, const struc
         r.tile = sx_div(k, r.tile, TILE_GROUPS);
         tile_size = (tile_size + TILE_GROUPS - 1) / TILE_GROUPS;
     }
-    r.batches = places_left(k, r.batch, axis_block(x, PANEL_BATCH), x->plan.p.batches);
-    r.groups = places_left(k, r.group, group_size, m->groups);
-    r.tiles = places_left(k, r.tile, tile_size, m->tiles);
+    r.batches = panel_places_left(k, r.batch, axis_block(x, PANEL_BATCH), x->plan.p.batches);
+    r.groups = panel_places_left(k, r.group, group_size, m->groups);
+    r.tiles = panel_places_left(k, r.tile, tile_size, m->tiles);
     return r;
 }
 
@@ -246,19 +223,27 @@ static struct region region_of(struct paneler *x, const treg *block, const struc
 static void load_a(struct paneler *x, const treg *block, treg buffer, treg predicate) {
     const struct panel *panel = x->plan.a_turned ? &x->raw : &x->a;
     if (panel->direct) return;
+    if (x->plan.window.used) {
+        panel_load_band(x, block, buffer, predicate);
+        return;
+    }
     struct region r = region_of(x, block, &panel->matrix, x->plan.a_turned ? PANEL_K : PANEL_M,
                                 x->plan.a_turned ? PANEL_M : PANEL_K);
-    struct sx row = block_row(x, panel, buffer, r.batch, r.group, r.tile);
-    move_region(x, panel, &r, row, true, FLAG_A, predicate);
+    struct sx row = panel_block_row(x, panel, buffer, r.batch, r.group, r.tile);
+    move_region(x, panel, &r, row, true, PANEL_FLAG_A, predicate);
     k_block(x->job.k);
 }
 
 static void load_b(struct paneler *x, const treg *block, treg buffer, treg predicate) {
     if (x->b.direct) return;
+    if (x->plan.window.used) {
+        panel_load_filter(x, block, buffer, predicate);
+        return;
+    }
     struct region r = region_of(x, block, &x->b.matrix, x->plan.b_turned ? PANEL_N : PANEL_K,
                                 x->plan.b_turned ? PANEL_K : PANEL_N);
-    struct sx row = block_row(x, &x->b, buffer, r.batch, r.group, r.tile);
-    move_region(x, &x->b, &r, row, true, FLAG_B, predicate);
+    struct sx row = panel_block_row(x, &x->b, buffer, r.batch, r.group, r.tile);
+    move_region(x, &x->b, &r, row, true, PANEL_FLAG_B, predicate);
     k_block(x->job.k);
 }
 
@@ -323,8 +308,9 @@ struct turn {
     struct sx k, row, n; /* of what is pushed */
     struct sx pop_k, c;  /* of what is popped; the first row of C */
     struct sx a, b;
-    treg limit, lanes; /* places of k from this tile on: a scalar, and a mask; 0: all count */
-    treg keep;         /* 0 where sums begin, -1 where they go on; 0: there is nothing to add to */
+    struct sx limit; /* places of k from this tile on */
+    treg lanes;      /* their mask; 0: all count */
+    treg keep;       /* 0 where sums begin, -1 where they go on; 0: there is nothing to add to */
 };
 
 struct bases {
@@ -350,12 +336,22 @@ static struct walk find_walk(const struct paneler *x) {
         w.b_n = TILE_GROUPS * x->b.group_step;
     }
     w.a_row = batches ? x->a.batch_step : (int32_t)plan->chunk * x->a.group_step;
+    if (plan->window.used) {
+        w.a_k = 0; /* a table says where the places of k are */
+        w.a_row = panel_window_row(plan, (int)plan->chunk);
+    }
     w.b_row = batches ? x->b.batch_step : 0;
     w.c_row = (int32_t)plan->chunk * x->c.group_step;
     w.a_unit = plan->split_m ? (int32_t)w.rows * w.a_row : 0;
     w.b_unit = (int32_t)(plan->split_m ? w.rows * w.b_row : w.n * w.b_n);
     w.c_unit = (int32_t)(plan->split_m ? w.rows * w.c_row : w.n * x->c.tile_step);
     return w;
+}
+
+/* Mask of places, 0 to before `size`, that are below the limit; 0: all. */
+static treg below(struct kernel *k, treg places, struct sx limit, int size) {
+    if (!sx_is_const(limit)) return k_binary_s(k, TPU_VLTS, places, sx_reg(k, limit));
+    return limit.c >= size ? 0 : k_binary_i(k, TPU_VLTS, places, limit.c);
 }
 
 static void find_turn(struct paneler *x, const struct walk *w, const struct bases *base,
@@ -366,12 +362,15 @@ static void find_turn(struct paneler *x, const struct walk *w, const struct base
     t->b = sx_add(k, base->b, sx_muli(k, t->k, w->b_k));
     t->b = sx_add(k, t->b, sx_muli(k, t->row, w->b_row));
     t->b = sx_add(k, t->b, sx_muli(k, t->n, w->b_n));
-    t->limit = t->lanes = t->keep = 0;
-    if (x->plan.ragged_k) {
+    t->lanes = t->keep = 0;
+    if (x->plan.window.used) {
+        t->a = sx_add(k, t->a, panel_window_offset(x, t->k));
+        t->limit = panel_window_limit(x, t->k);
+    } else {
         struct sx first = sx_muli(k, sx_add(k, base->k_first, t->k), TPU_LANES);
-        t->limit = sx_reg(k, sx_sub(k, sx_const((int32_t)x->plan.k_size), first));
-        t->lanes = k_binary_s(k, TPU_VLTS, k_lane(k), t->limit);
+        t->limit = sx_sub(k, sx_const((int32_t)x->plan.k_size), first);
     }
+    if (x->plan.ragged_k) t->lanes = below(k, k_lane(k), t->limit, TPU_LANES);
     if (!adds(x)) return;
     struct sx number = sx_add(k, base->k_first, t->pop_k);
     t->keep = k_binary_i(k, TPU_SSAR, k_binary_i(k, TPU_SRSUB, sx_reg(k, number), 0), 31);
@@ -385,11 +384,11 @@ static int rows_of_push(const struct panel *panel) {
 static treg mask_of_rows(struct paneler *x, const struct turn *t, int i) {
     struct kernel *k = x->job.k;
     int rows = rows_of_push(&x->b);
-    treg left = k_binary_i(k, TPU_SSUB, t->limit, i * rows);
-    if (rows == TPU_SUBLANES) return k_binary_s(k, TPU_VLTS, k_sublane(k), left);
+    struct sx left = sx_addi(t->limit, -i * rows);
+    if (rows == TPU_SUBLANES) return below(k, k_sublane(k), left, rows);
     treg even = k_binary_i(k, TPU_VSHL, k_sublane(k), 1), odd = k_binary_i(k, TPU_VADD, even, 1);
-    return k_binary(k, TPU_MPACKH, k_binary_s(k, TPU_VLTS, even, left),
-                    k_binary_s(k, TPU_VLTS, odd, left));
+    treg low = below(k, even, left, rows), high = below(k, odd, left, rows);
+    return low && high ? k_binary(k, TPU_MPACKH, low, high) : high;
 }
 
 static enum tpu_op weight_op(const struct paneler *x, int part) {
@@ -426,17 +425,25 @@ static void push_weights(struct paneler *x, const struct walk *walk, const struc
     }
 }
 
+/* Rows of VMEM from a chunk's first group to another. */
+static int32_t group_row(const struct paneler *x, int group) {
+    if (x->plan.window.used) return panel_window_row(&x->plan, group);
+    return group * x->a.group_step;
+}
+
 static void push_data(struct paneler *x, const struct walk *walk, const struct turn *t, int part,
                       int set, bool cross) {
     struct kernel *k = x->job.k;
     const struct panel_plan *plan = &x->plan;
     enum tpu_op op = data_op(x, part);
     int groups = op == TPU_MPUSHBF ? 2 : 1;
+    int32_t step = plan->window.used ? (int32_t)plan->window.w.stride : 1;
+    enum mir_stride stride = step == 1 ? MIR_STRIDE_1 : MIR_STRIDE_IMM;
     for (int i = 0; i < plan->chunk; i += groups) {
         treg v = 0;
         for (int u = 0; u < plan->units; u++) {
-            struct sx row = sx_addi(t->a, u * walk->a_unit + i * x->a.group_step);
-            if (u == 0 || walk->a_unit) v = k_load(k, row, MIR_STRIDE_1, sx_const(0), x->a.tag);
+            struct sx row = sx_addi(t->a, u * walk->a_unit + group_row(x, i));
+            if (u == 0 || walk->a_unit) v = k_load(k, row, stride, sx_const(step), x->a.tag);
             k_emit(k, (struct mop){.op = op,
                                    .d = v,
                                    .mask = t->lanes,
@@ -606,7 +613,7 @@ static struct tval load_tile(struct paneler *x, const struct beside *beside, str
 }
 
 struct bases_beside {
-    struct sx c, extra[MOST_EXTRAS], result[MOST_RESULTS];
+    struct sx c, extra[PANEL_MOST_EXTRAS], result[PANEL_MOST_RESULTS];
 };
 
 static void finish_tile(struct paneler *x, const struct bases_beside *base, const struct place *p) {
@@ -696,33 +703,33 @@ static void load_extras(struct paneler *x) {
         const struct panel *panel = &x->extra[i].panel;
         struct region r = result_region(x, &panel->matrix);
         if (panel->direct) continue;
-        move_region(x, panel, &r, sx_const((int32_t)panel->row), true, FLAG_EXTRA, 0);
+        move_region(x, panel, &r, sx_const((int32_t)panel->row), true, PANEL_FLAG_EXTRA, 0);
         k_block(x->job.k);
     }
 }
 
 static void send(struct paneler *x, const struct panel *panel, struct sx row) {
     struct region r = result_region(x, &panel->matrix);
-    move_region(x, panel, &r, row, false, FLAG_RESULT, 0);
+    move_region(x, panel, &r, row, false, PANEL_FLAG_RESULT, 0);
     k_block(x->job.k);
 }
 
 static void finish_block(struct paneler *x) {
     struct kernel *k = x->job.k;
     struct sx zero = sx_const(0);
-    wait_if(x, FLAG_RESULT, sends(x), k_binary_i(k, TPU_SGTS, x->done, 0));
+    wait_if(x, PANEL_FLAG_RESULT, sends(x), k_binary_i(k, TPU_SGTS, x->done, 0));
     if (!x->passes) {
-        send(x, &x->c, block_row(x, &x->c, x->c_buffer, zero, zero, zero));
+        send(x, &x->c, panel_block_row(x, &x->c, x->c_buffer, zero, zero, zero));
         if (x->c.buffers > 1) k_count_around(k, x->c_buffer, x->c.buffers, 0);
     } else {
         struct bases_beside base;
         struct region r = result_region(x, &x->plan.c);
-        wait_if(x, FLAG_EXTRA, moved_count(x->extra, x->nextra), 0);
-        base.c = block_row(x, &x->c, x->c_buffer, zero, zero, zero);
+        wait_if(x, PANEL_FLAG_EXTRA, moved_count(x->extra, x->nextra), 0);
+        base.c = panel_block_row(x, &x->c, x->c_buffer, zero, zero, zero);
         for (int i = 0; i < x->nextra; i++)
-            base.extra[i] = block_row(x, &x->extra[i].panel, 0, r.batch, r.group, r.tile);
+            base.extra[i] = panel_block_row(x, &x->extra[i].panel, 0, r.batch, r.group, r.tile);
         for (int i = 0; i < x->nresult; i++)
-            base.result[i] = block_row(x, &x->result[i].panel, 0, r.batch, r.group, r.tile);
+            base.result[i] = panel_block_row(x, &x->result[i].panel, 0, r.batch, r.group, r.tile);
         finish_tiles(x, &base, &r);
         k_block(k);
         for (int i = 0; i < x->nresult; i++)
@@ -777,24 +784,30 @@ static void run_step(struct paneler *x) {
     const struct panel_plan *plan = &x->plan;
     const struct panel *loaded = plan->a_turned ? &x->raw : &x->a;
     treg a_other, b_other;
-    if (!x->b.direct) wait_if(x, FLAG_B, 1, holds(x, x->b_fresh));
-    if (!loaded->direct) wait_if(x, FLAG_A, 1, holds(x, x->a_fresh));
+    if (!x->b.direct) wait_if(x, PANEL_FLAG_B, 1, holds(x, x->b_fresh));
+    int loads = plan->window.used ? (int)plan->window.image_block : 1;
+    if (!loaded->direct) wait_if(x, PANEL_FLAG_A, loads, holds(x, x->a_fresh));
     k_block(k);
+    if (plan->window.used) {
+        int branch = if_begin(k, holds(x, x->a_fresh), false);
+        panel_clear_edges(x);
+        if_end(k, branch);
+    }
     if (plan->a_turned) {
         int branch = if_begin(k, holds(x, x->a_fresh), false);
         turn(x);
         if_end(k, branch);
     }
-    struct sx batch = first_of(x, x->at, PANEL_BATCH), m = first_of(x, x->at, PANEL_M),
-              n = first_of(x, x->at, PANEL_N), kt = first_of(x, x->at, PANEL_K);
+    struct sx batch = panel_first(x, x->at, PANEL_BATCH), m = panel_first(x, x->at, PANEL_M),
+              n = panel_first(x, x->at, PANEL_N), kt = panel_first(x, x->at, PANEL_K);
     struct sx zero = sx_const(0);
     struct bases base = {.k_first = kt};
-    base.a = settled(k, block_row(x, &x->a, x->a_buffer, batch, m, kt));
+    base.a = settled(k, panel_block_row(x, &x->a, x->a_buffer, batch, m, kt));
     base.b = plan->b_turned
-                 ? block_row(x, &x->b, x->b_buffer, batch, sx_muli(k, n, TILE_GROUPS), kt)
-                 : block_row(x, &x->b, x->b_buffer, batch, sx_muli(k, kt, TILE_GROUPS), n);
+                 ? panel_block_row(x, &x->b, x->b_buffer, batch, sx_muli(k, n, TILE_GROUPS), kt)
+                 : panel_block_row(x, &x->b, x->b_buffer, batch, sx_muli(k, kt, TILE_GROUPS), n);
     base.b = settled(k, base.b);
-    base.c = settled(k, block_row(x, &x->c, x->c_buffer, zero, zero, zero));
+    base.c = settled(k, panel_block_row(x, &x->c, x->c_buffer, zero, zero, zero));
     base.k_first = settled(k, kt);
     if (x->steps > 1) {
         find_next(x, &a_other, &b_other);
@@ -842,12 +855,13 @@ static void run_steps(struct paneler *x) {
     x->b_fresh = k_variable(k, 1);
     x->left = k_variable(k, (int32_t)x->steps - 1);
     x->done = k_variable(k, 0);
+    if (x->plan.window.used) panel_start_windows(x);
     load_b(x, x->at, x->b_buffer, 0);
     load_a(x, x->at, x->a_buffer, 0);
     loop_begin(k, &loop, x->steps);
     run_step(x);
     loop_end(k, &loop, 0);
-    wait_if(x, FLAG_RESULT, sends(x), 0);
+    wait_if(x, PANEL_FLAG_RESULT, sends(x), 0);
 }
 
 /* ---- what is fused ---- */
@@ -878,7 +892,7 @@ static bool find_beside(struct paneler *x, const struct hlo_instr *instr, int le
 
 static bool find_results(struct paneler *x, const struct hlo_instr *kernel) {
     x->nresult = kernel->shape->nleaves;
-    if (x->nresult > MOST_RESULTS) return false;
+    if (x->nresult > PANEL_MOST_RESULTS) return false;
     for (int l = 0; l < x->nresult; l++) {
         x->result[l].instr = result_of(kernel, l);
         if (!find_beside(x, kernel, l, &x->result[l])) return false;
@@ -910,7 +924,7 @@ static void find_extras(struct paneler *x, const struct hlo_instr *kernel) {
     const struct hlo_computation *body = kernel->called[0];
     for (int i = 0; i < kernel->noperands; i++) {
         struct beside extra = {.instr = body->parameters[i]};
-        if (x->nextra == MOST_EXTRAS ||
+        if (x->nextra == PANEL_MOST_EXTRAS ||
             !is_read_in_place(body, extra.instr, x->plan.p.instr->shape) ||
             kernel->operands[i]->opcode == OP_CONSTANT ||
             !find_beside(x, kernel->operands[i], 0, &extra))

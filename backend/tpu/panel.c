@@ -1,7 +1,5 @@
 #include "backend/tpu/panel.h"
 
-enum { TILE_GROUPS = TPU_LANES / TPU_SUBLANES };
-
 static int64_t ceil_div(int64_t a, int64_t b) {
     return (a + b - 1) / b;
 }
@@ -174,7 +172,7 @@ bool panel_find(struct panel_plan *plan, const struct hlo_instr *kernel, const s
     int a_parts[SHAPE_MAX_RANK + 1], b_parts[SHAPE_MAX_RANK + 1];
     bool a_along, b_along;
     *plan = (struct panel_plan){.p = *p};
-    if (p->integer || (p->instr->opcode == OP_CONVOLUTION && !is_pointwise(p))) return false;
+    if (p->integer) return false;
     if (p->instr->opcode == OP_DOT && p->parts > 1 &&
         (p->instr->operands[0]->shape->type != TYPE_F32 ||
          p->instr->operands[1]->shape->type != TYPE_F32))
@@ -185,6 +183,8 @@ bool panel_find(struct panel_plan *plan, const struct hlo_instr *kernel, const s
         source_of(kernel, p, p->instr->operands[product_operand(p, AXIS_N)]);
     if (!a || !b || !find_array(a, &plan->a) || !find_array(b, &plan->b)) return false;
     if (!is_operand_type(p, &plan->a) || !is_operand_type(p, &plan->b)) return false;
+    if (p->instr->opcode == OP_CONVOLUTION && !is_pointwise(p))
+        return find_array(kernel, &plan->c) && panel_find_window(plan);
     if (!find_operand(p, AXIS_M, &plan->a, &a_along, a_parts) ||
         !find_operand(p, AXIS_N, &plan->b, &b_along, b_parts))
         return false;
@@ -229,6 +229,12 @@ struct panel_rows panel_rows(const struct panel_plan *plan) {
     int64_t pitch = panel_pitch(plan), width = panel_width(plan);
     struct panel_rows rows = {0};
     int64_t lanes = ceil_div(block[PANEL_M], TILE_GROUPS);
+    if (plan->window.used) {
+        rows.a = panel_window_band_rows(plan);
+        rows.b = block[PANEL_K] * width * TILE_GROUPS * plan->b.tile + TPU_SUBLANES;
+        rows.c = width * pitch * TPU_SUBLANES;
+        return rows;
+    }
     rows.a = block[PANEL_K] * batch * pitch * plan->a.tile + TPU_SUBLANES;
     if (plan->a_turned) {
         rows.a = lanes * batch * k_groups * plan->a.tile + TPU_SUBLANES;
@@ -365,44 +371,68 @@ static int64_t more_blocks(int64_t blocks, int64_t total) {
     return next > total && blocks < total ? total : next;
 }
 
+struct search { /* for the best cut */
+    const struct tpu_chip *chip;
+    int64_t rows, extra;
+    struct panel_plan best;
+    double least; /* -1: none yet */
+};
+
+static void try_orders(struct panel_plan *plan, struct search *s) {
+    choose_units(plan, s->chip);
+    if (!has_room(plan, s->rows, s->extra)) return;
+    for (int order = 0; order < 2; order++) {
+        plan->n_first = order;
+        double cycles = cycles_of(plan, s->chip);
+        if (s->least >= 0 && cycles >= s->least) continue;
+        s->least = cycles;
+        s->best = *plan;
+    }
+}
+
 /* Numbers of blocks of k, which has to be in the innermost loop, for a block of the result. */
-static void try_cuts(struct panel_plan *plan, const struct tpu_chip *chip, int64_t rows,
-                     int64_t extra, struct panel_plan *best, double *least) {
+static void try_cuts(struct panel_plan *plan, struct search *s) {
     int64_t most = plan->block[PANEL_BATCH] > 1 ? 1 : plan->total[PANEL_K];
     for (int64_t k = 1; k <= most; k = more_blocks(k, most)) {
         set_block(plan, PANEL_K, k);
-        choose_chunk(plan, chip);
-        choose_units(plan, chip);
+        choose_chunk(plan, s->chip);
         plan->ragged_k = plan->k_size != plan->blocks[PANEL_K] * plan->block[PANEL_K] * TPU_LANES;
-        if (plan->chunks > 1 && plan->block[PANEL_BATCH] > 1) continue;
-        if (!has_room(plan, rows, extra)) continue;
-        for (int order = 0; order < 2; order++) {
-            plan->n_first = order;
-            double cycles = cycles_of(plan, chip);
-            if (*least >= 0 && cycles >= *least) continue;
-            *least = cycles;
-            *best = *plan;
+        if (plan->chunks == 1 || plan->block[PANEL_BATCH] == 1) try_orders(plan, s);
+    }
+}
+
+static void try_windows(struct panel_plan *plan, void *user) {
+    struct search *s = user;
+    for (int64_t n = 1; n <= plan->total[PANEL_N]; n = more_blocks(n, plan->total[PANEL_N])) {
+        set_block(plan, PANEL_N, n);
+        try_orders(plan, s);
+    }
+}
+
+static void try_dots(struct panel_plan *plan, struct search *s) {
+    const int64_t *total = plan->total;
+    set_block(plan, PANEL_M, 1);
+    set_block(plan, PANEL_N, 1);
+    for (int64_t b = 1; b < total[PANEL_BATCH]; b = more_blocks(b, total[PANEL_BATCH])) {
+        set_block(plan, PANEL_BATCH, b);
+        try_cuts(plan, s);
+    }
+    set_block(plan, PANEL_BATCH, total[PANEL_BATCH]);
+    for (int64_t m = 1; m <= total[PANEL_M]; m = more_blocks(m, total[PANEL_M])) {
+        for (int64_t n = 1; n <= total[PANEL_N]; n = more_blocks(n, total[PANEL_N])) {
+            set_block(plan, PANEL_M, m);
+            set_block(plan, PANEL_N, n);
+            try_cuts(plan, s);
         }
     }
 }
 
 bool panel_cut(struct panel_plan *plan, const struct tpu_chip *chip, int64_t rows, int64_t extra) {
-    struct panel_plan now = *plan;
-    const int64_t *total = plan->total;
-    double least = -1;
-    set_block(&now, PANEL_M, 1);
-    set_block(&now, PANEL_N, 1);
-    for (int64_t b = 1; b < total[PANEL_BATCH]; b = more_blocks(b, total[PANEL_BATCH])) {
-        set_block(&now, PANEL_BATCH, b);
-        try_cuts(&now, chip, rows, extra, plan, &least);
-    }
-    set_block(&now, PANEL_BATCH, total[PANEL_BATCH]);
-    for (int64_t m = 1; m <= total[PANEL_M]; m = more_blocks(m, total[PANEL_M])) {
-        for (int64_t n = 1; n <= total[PANEL_N]; n = more_blocks(n, total[PANEL_N])) {
-            set_block(&now, PANEL_M, m);
-            set_block(&now, PANEL_N, n);
-            try_cuts(&now, chip, rows, extra, plan, &least);
-        }
-    }
-    return least >= 0;
+    struct search s = {.chip = chip, .rows = rows, .extra = extra, .least = -1};
+    if (plan->window.used)
+        panel_cut_windows(plan, chip, try_windows, &s);
+    else
+        try_dots(plan, &s);
+    if (s.least >= 0) *plan = s.best;
+    return s.least >= 0;
 }
