@@ -258,13 +258,16 @@ static void wait_if(struct paneler *x, int flag, int count, treg predicate) {
 /* Squares of 128 x 128 through the transpose unit. */
 static void turn_square(struct paneler *x, struct sx from, struct sx to) {
     struct kernel *k = x->job.k;
+    treg v[TPU_TRANSPOSE_MAX]; /* unpacked first: that takes the same unit */
     for (int i = 0; i < TPU_TRANSPOSE_MAX; i++) {
         struct sx row = sx_addi(from, i * x->raw.group_step);
-        treg v = k_load(k, row, MIR_STRIDE_1, sx_const(0), x->raw.tag);
-        v = tile_unpack(k, &x->raw.matrix.array.layout, v);
+        v[i] = k_load(k, row, MIR_STRIDE_1, sx_const(0), x->raw.tag);
+        v[i] = tile_unpack(k, &x->raw.matrix.array.layout, v[i]);
+    }
+    for (int i = 0; i < TPU_TRANSPOSE_MAX; i++) {
         bool last = i + 1 == TPU_TRANSPOSE_MAX;
         k_emit(k, (struct mop){.op = last ? TPU_XTRL : TPU_XTR,
-                               .a = v,
+                               .a = v[i],
                                .literal = last ? TPU_TRANSPOSE_MAX : 0});
     }
     for (int i = 0; i < TPU_TRANSPOSE_MAX; i++)
@@ -342,9 +345,17 @@ static struct walk find_walk(const struct paneler *x) {
     }
     w.b_row = batches ? x->b.batch_step : 0;
     w.c_row = (int32_t)plan->chunk * x->c.group_step;
-    w.a_unit = plan->split_m ? (int32_t)w.rows * w.a_row : 0;
-    w.b_unit = (int32_t)(plan->split_m ? w.rows * w.b_row : w.n * w.b_n);
-    w.c_unit = (int32_t)(plan->split_m ? w.rows * w.c_row : w.n * x->c.tile_step);
+    if (plan->split_m) { /* in turn, so that rows of C follow each other */
+        w.a_unit = w.a_row;
+        w.b_unit = w.b_row;
+        w.c_unit = w.c_row;
+        w.a_row *= plan->units;
+        w.b_row *= plan->units;
+        w.c_row *= plan->units;
+    } else {
+        w.b_unit = (int32_t)w.n * w.b_n;
+        w.c_unit = (int32_t)w.n * x->c.tile_step;
+    }
     return w;
 }
 
