@@ -122,6 +122,8 @@ bool lower_while(struct lower *lower, const struct hlo_instr *instr);
 bool lower_conditional(struct lower *lower, const struct hlo_instr *instr);
 bool lower_scatter(struct lower *lower, const struct hlo_instr *instr);
 bool lower_select_and_scatter(struct lower *lower, const struct hlo_instr *instr);
+/* Of windows that do not overlap. */
+bool lower_pool(struct lower *lower, const struct hlo_instr *instr, bool *taken);
 /* A dot or a convolution, or a fusion of one with elementwise work. */
 bool lower_product(struct lower *lower, const struct hlo_instr *instr);
 bool lower_fused_product(struct lower *lower, const struct hlo_instr *instr, bool *taken);

@@ -104,7 +104,10 @@ bool lower_select_and_scatter(struct lower *lower, const struct hlo_instr *instr
     struct job job;
     struct tarray winner, result;
     const struct shape *source = instr->operands[1]->shape;
+    bool taken;
     if (instr->shape->count == 0) return true;
+    if (!lower_pool(lower, instr, &taken)) return false;
+    if (taken) return true;
     job_open(&job, lower, instr);
     job_result(&job, 0, &result);
     const struct shape *places = shape_with_type(lower->module->shapes, source, TYPE_S32);
