@@ -135,11 +135,15 @@ static void find_readers(const struct hlo_instr *instr, struct readers *readers)
     }
 }
 
+/* What several kernels have in common is looked at, compiled and computed in each of them. */
 static void find_uses(struct fuser *fuser, struct hlo_instr *instr, struct readers *readers) {
-    for (int i = 0; i < readers->count; i++)
-        if (!can_compose(fuser, instr) ||
-            !accepts(fuser, readers->groups[i], instr, &readers->uses[i]))
+    enum { MOST_COMMON = 64 };
+    for (int i = 0; i < readers->count; i++) {
+        struct group *group = readers->groups[i];
+        bool large = readers->count > 1 && group->count >= MOST_COMMON;
+        if (large || !can_compose(fuser, instr) || !accepts(fuser, group, instr, &readers->uses[i]))
             readers->uses[i].copies = 0;
+    }
 }
 
 static bool all_can_join(const struct readers *readers) {

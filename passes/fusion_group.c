@@ -138,10 +138,10 @@ static int collect(struct fuser *fuser, struct group *const *groups, int count,
     *members = arena_array(fuser->scratch, (size_t)most, sizeof **members);
     for (int i = 0; i < count; i++)
         for (int k = 0; k < groups[i]->count; k++)
-            if (!is_in(groups, i, groups[i]->members[k].instr))
+            if (i == 0 || !is_in(groups, i, groups[i]->members[k].instr))
                 (*members)[n++] = groups[i]->members[k].instr;
     if (instr && !is_in(groups, count, instr)) (*members)[n++] = instr;
-    if (is_sorted(*members, n))
+    if (count == 1 || is_sorted(*members, n))
         reverse(*members, n);
     else
         qsort(*members, (size_t)n, sizeof **members, compare_positions);

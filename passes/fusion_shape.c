@@ -105,7 +105,7 @@ bool instr_is_product(const struct hlo_instr *instr) {
 
 struct analysis {
     struct fusion_info *info;
-    enum fusion_level *levels;
+    struct fusion_instr_level *levels; /* by member */
     struct hlo_instr *const *members;
     int count;
     int nreduces, nproducts, nupdates;
@@ -132,7 +132,7 @@ static bool is_member(const struct analysis *a, const struct hlo_instr *instr) {
 
 /* What is no member comes in from outside. */
 static enum fusion_level level(const struct analysis *a, const struct hlo_instr *instr) {
-    return is_member(a, instr) ? a->levels[instr->mark] : FUSION_LEVEL_FREE;
+    return is_member(a, instr) ? a->levels[instr->mark].level : FUSION_LEVEL_FREE;
 }
 
 static bool is_outside(const struct analysis *a, const struct hlo_instr *instr) {
@@ -314,34 +314,31 @@ static int count_row_dims(const struct hlo_instr *reduce) {
     return count;
 }
 
-static void sort_levels(struct arena *arena, const struct analysis *a) {
-    struct fusion_instr_level *levels = arena_array(arena, (size_t)a->count + 1, sizeof *levels);
-    for (int i = 0; i < a->count; i++)
-        levels[i] = (struct fusion_instr_level){a->members[i]->id, a->levels[i]};
-    qsort(levels, (size_t)a->count, sizeof *levels, compare_ids);
-    a->info->nlevels = a->count;
-    a->info->levels = levels;
+static struct fusion_info *analyse(struct arena *arena, int count, struct hlo_instr *const *members,
+                                   int noutputs, struct hlo_instr *const *outputs) {
+    struct fusion_info *info = arena_alloc(arena, sizeof *info);
+    *info =
+        (struct fusion_info){.shape = FUSION_SHAPE_NONE, .noutputs = noutputs, .outputs = outputs};
+    struct analysis a = {.info = info, .members = members, .count = count};
+    info->levels = a.levels = arena_array(arena, (size_t)count + 1, sizeof *a.levels);
+    for (int i = 0; i < count; i++) {
+        members[i]->mark = i;
+        if (!add_instr(&a, members[i], &a.levels[i].level)) return info;
+        a.levels[i].id = members[i]->id;
+        a.full = a.full || a.levels[i].level == FUSION_LEVEL_FULL;
+    }
+    info->nlevels = count;
+    for (int i = 0; i < noutputs; i++)
+        if (!shape_is_array(outputs[i]->shape)) return info;
+    if (noutputs > 0) info->shape = classify(&a);
+    if (info->shape == FUSION_SHAPE_ROWS) info->row_dims = count_row_dims(info->hero);
+    return info;
 }
 
 const struct fusion_info *fusion_analyse_members(struct arena *arena, int count,
                                                  struct hlo_instr *const *members, int noutputs,
                                                  struct hlo_instr *const *outputs) {
-    struct fusion_info *info = arena_alloc(arena, sizeof *info);
-    *info =
-        (struct fusion_info){.shape = FUSION_SHAPE_NONE, .noutputs = noutputs, .outputs = outputs};
-    struct analysis a = {.info = info, .members = members, .count = count};
-    a.levels = arena_array(arena, (size_t)count + 1, sizeof *a.levels);
-    for (int i = 0; i < count; i++) {
-        members[i]->mark = i;
-        if (!add_instr(&a, members[i], &a.levels[i])) return info;
-        a.full = a.full || a.levels[i] == FUSION_LEVEL_FULL;
-    }
-    for (int i = 0; i < noutputs; i++)
-        if (!shape_is_array(outputs[i]->shape)) return info;
-    if (noutputs > 0) info->shape = classify(&a);
-    if (info->shape == FUSION_SHAPE_ROWS) info->row_dims = count_row_dims(info->hero);
-    sort_levels(arena, &a);
-    return info;
+    return analyse(arena, count, members, noutputs, outputs);
 }
 
 const struct fusion_info *fusion_analyse(struct arena *arena, const struct hlo_computation *fused) {
@@ -355,11 +352,16 @@ const struct fusion_info *fusion_analyse(struct arena *arena, const struct hlo_c
         if (!tuple || i != root) members[count++] = i;
     for (int i = 0; i < noutputs; i++)
         outputs[i] = tuple ? root->operands[i] : root;
-    return fusion_analyse_members(arena, count, members, noutputs, outputs);
+    struct fusion_info *info = analyse(arena, count, members, noutputs, outputs);
+    qsort(info->levels, (size_t)info->nlevels, sizeof *info->levels, compare_ids);
+    info->sorted = true;
+    return info;
 }
 
 enum fusion_level fusion_level_of(const struct fusion_info *info, const struct hlo_instr *instr) {
-    int low = 0, high = info->nlevels;
+    int low = 0, high = info->sorted ? info->nlevels : 0, at = instr->mark;
+    if (at >= 0 && at < info->nlevels && info->levels[at].id == instr->id)
+        return info->levels[at].level; /* the mark is still what the analysis made it */
     while (low < high) {
         int middle = (low + high) / 2;
         if (info->levels[middle].id < instr->id)

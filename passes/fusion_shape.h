@@ -56,7 +56,8 @@ struct fusion_info {
     int64_t rows, columns; /* REDUCE, ROWS: results of a reduce, and elements that go into one */
     int row_dims;          /* ROWS: leading dims of the hero's operand that are not reduced */
     int nlevels;
-    const struct fusion_instr_level *levels; /* by id */
+    struct fusion_instr_level *levels; /* for fusion_level_of */
+    bool sorted;                       /* levels are in the order of ids, not that of the members */
 };
 
 struct fusion_instr_level {
@@ -71,6 +72,7 @@ const struct fusion_info *fusion_analyse(struct arena *arena, const struct hlo_c
 const struct fusion_info *fusion_analyse_members(struct arena *arena, int count,
                                                  struct hlo_instr *const *members, int noutputs,
                                                  struct hlo_instr *const *outputs);
+/* After fusion_analyse_members only as long as the marks are as it left them. */
 enum fusion_level fusion_level_of(const struct fusion_info *info, const struct hlo_instr *instr);
 enum fusion_shape fusion_shape(const struct hlo_computation *fused);
 const char *fusion_shape_name(enum fusion_shape shape);
