@@ -301,7 +301,8 @@ bool cpu_lapack_call(const struct hlo_instr *instr, struct cpu_library_call *cal
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (strcmp(routine, rows[i].routine) || instr->noperands < 1) continue;
         int64_t flags = (custom_call_reads_lower(instr) ? LINALG_LOWER : 0) |
-                        (rows[i].fits != eigh ? LINALG_INFO : 0);
+                        (rows[i].fits != eigh ? LINALG_INFO : 0) |
+                        (custom_call_letter(instr, "mode", 'V') == 'N' ? LINALG_VALUES : 0);
         if (!matrices(instr->operands[0]->shape, flags, call)) return false;
         if (!rows[i].fits(instr, call)) return false;
         call->name = rows[i].name;

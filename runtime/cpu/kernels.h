@@ -100,6 +100,7 @@ enum hlocc_rt_linalg_config {
     LINALG_UNIT = 4,  /* the diagonal counts as ones */
     LINALG_TRANSPOSE = 8,
     LINALG_CONJUGATE = 16,
+    LINALG_VALUES = 64, /* syevd, gesdd: vectors do not count, and are zero */
     LINALG_INFO = 32, /* cholesky, syevd: a result s32 says whether it went well */
 };
 

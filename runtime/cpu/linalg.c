@@ -8,8 +8,43 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/cpu/clones.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/number.h"
+
+/* c -= a b: distances from row to row and from column to column of each. c's columns are
+ * neighbours. Conjugates are of complex numbers only. */
+struct product {
+    int64_t rows, columns, depth;
+    int64_t a_row, a_column, b_row, b_column, c_row;
+    bool conjugate_a, conjugate_b;
+};
+
+enum { CHOLESKY_BLOCK = 48, REFLECTION_BLOCK = 32 };
+
+/* A log of rotations holds LOG_ROTATIONS for each row (rotations.h). */
+enum { LOG_ROTATIONS = 16, LOG_SWEEPS = 64 };
+
+struct rotation {
+    double c, s;
+};
+
+struct sweep {
+    int64_t first, count;
+    bool down;
+};
+
+/* hypot, which is slow, where the squares keep their digits. */
+static inline double length_of(double a, double b) {
+    double square = a * a + b * b;
+    return square > 1e-280 && square < 1e280 ? sqrt(square) : hypot(a, b);
+}
+
+/* Numbers that a block of reflections, as one, and its application to so many columns take. */
+static int64_t block_room(int64_t rows, int64_t columns) {
+    int64_t width = columns > REFLECTION_BLOCK ? columns : REFLECTION_BLOCK;
+    return REFLECTION_BLOCK * (rows + REFLECTION_BLOCK + width);
+}
 
 struct matrix {
     int64_t type, real_type, rows, columns, flags, extra, extra2;
@@ -33,6 +68,7 @@ static inline double complex times(double complex a, double complex b) {
 }
 
 #define NUM double
+#define VECTOR 4
 #define FN(name) real_##name
 #define MUL(a, b) ((a) * (b))
 #define CONJ(x) (x)
@@ -42,10 +78,17 @@ static inline double complex times(double complex a, double complex b) {
 #define ABS1(x) fabs(x)
 #define MAKE(re, im) (re)
 #define TAKE(x) creal(x)
+#define LOG(name) real_##name
+#define PARTS 1
 #include "runtime/cpu/matrix.h"
+
+#include "runtime/cpu/rotations.h"
+
+#include "runtime/cpu/matrix_eigen.h"
 
 #include "runtime/cpu/linalg_kernels.h"
 #undef NUM
+#undef VECTOR
 #undef FN
 #undef MUL
 #undef CONJ
@@ -55,6 +98,7 @@ static inline double complex times(double complex a, double complex b) {
 #undef ABS1
 #undef MAKE
 #undef TAKE
+#undef PARTS
 
 #define NUM double complex
 #define FN(name) complex_##name
@@ -66,7 +110,10 @@ static inline double complex times(double complex a, double complex b) {
 #define ABS1(x) (fabs(creal(x)) + fabs(cimag(x)))
 #define MAKE(re, im) CMPLX(re, im)
 #define TAKE(x) (x)
+#define PARTS 2
 #include "runtime/cpu/matrix.h"
+
+#include "runtime/cpu/matrix_eigen.h"
 
 #include "runtime/cpu/linalg_kernels.h"
 
@@ -87,7 +134,7 @@ static int64_t bytes_of(const int64_t *config, int64_t numbers, int64_t words) {
 
 int64_t hlocc_rt_cholesky_scratch(const int64_t *config) {
     SIDES(config);
-    return bytes_of(config, rows * columns, 0);
+    return bytes_of(config, (rows + CHOLESKY_BLOCK) * columns, 0);
 }
 
 int64_t hlocc_rt_solve_scratch(const int64_t *config) {
@@ -103,7 +150,8 @@ int64_t hlocc_rt_getrf_scratch(const int64_t *config) {
 
 int64_t hlocc_rt_geqrf_scratch(const int64_t *config) {
     SIDES(config);
-    return bytes_of(config, rows * columns + smaller(rows, columns) + columns, 0);
+    int64_t room = block_room(rows, columns);
+    return bytes_of(config, rows * columns + smaller(rows, columns) + room, 0);
 }
 
 int64_t hlocc_rt_geqp3_scratch(const int64_t *config) {
@@ -122,26 +170,29 @@ int64_t hlocc_rt_gtsv_scratch(const int64_t *config) {
 
 int64_t hlocc_rt_orgqr_scratch(const int64_t *config) {
     SIDES(config);
-    return bytes_of(config, rows * columns + config[LINALG_EXTRA] + columns, 0);
+    int64_t room = block_room(rows, columns);
+    return bytes_of(config, rows * columns + config[LINALG_EXTRA] + room, 0);
 }
 
 int64_t hlocc_rt_ormqr_scratch(const int64_t *config) {
     SIDES(config);
     int64_t count = config[LINALG_EXTRA], side = larger(rows, columns);
-    return bytes_of(config, 2 * rows * columns + side * count + count + side, 0);
+    int64_t room = block_room(side, side);
+    return bytes_of(config, 2 * rows * columns + side * count + count + room, 0);
 }
 
 int64_t hlocc_rt_syevd_scratch(const int64_t *config) {
     SIDES(config);
-    return bytes_of(config, 2 * rows * columns + 2 * columns, 3 * columns);
+    int64_t numbers = 3 * rows * columns + columns + block_room(columns, columns);
+    return bytes_of(config, numbers, 3 * columns) + real_log_bytes(columns);
 }
 
 int64_t hlocc_rt_gesdd_scratch(const int64_t *config) {
     SIDES(config);
     int64_t n = smaller(rows, columns);
     int64_t left = rows < columns ? config[LINALG_EXTRA2] : config[LINALG_EXTRA];
-    int64_t width = larger(left, n);
-    return bytes_of(config, larger(rows, columns) * width + 3 * n * n + 2 * n + width, 3 * n);
+    int64_t numbers = real_svd_room(larger(rows, columns), n, larger(left, n));
+    return bytes_of(config, numbers, 3 * n) + 2 * real_log_bytes(n);
 }
 
 #define LINALG_KERNEL(name)                                                                        \

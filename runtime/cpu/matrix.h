@@ -3,63 +3,165 @@
  * run along rows, so that they touch memory in order. No include guard, for that reason. */
 
 /* to[i] -= factor * from[i] */
-static void FN(subtract)(NUM *to, const NUM *from, NUM factor, int64_t count) {
+INLINE void FN(subtract)(NUM *to, const NUM *from, NUM factor, int64_t count) {
     for (int64_t i = 0; i < count; i++)
         to[i] -= MUL(factor, from[i]);
 }
 
-/* sum of x[i] * conj(y[i]): four sums, which is faster and more accurate than one. */
-static NUM FN(product)(const NUM *x, const NUM *y, int64_t count) {
-    NUM sum[4] = {0, 0, 0, 0};
+/* sum of x[i] * conj(y[i]): several sums, which is faster and more accurate than one. */
+INLINE NUM FN(product)(const NUM *x, const NUM *y, int64_t count) {
+    enum { SUMS = 16 };
+    NUM sum[SUMS] = {0}, all = 0;
     int64_t i = 0;
-    for (; i + 4 <= count; i += 4)
-        for (int k = 0; k < 4; k++)
+    for (; i + SUMS <= count; i += SUMS)
+        for (int k = 0; k < SUMS; k++)
             sum[k] += MUL(x[i + k], CONJ(y[i + k]));
     for (; i < count; i++)
-        sum[0] += MUL(x[i], CONJ(y[i]));
-    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+        all += MUL(x[i], CONJ(y[i]));
+    for (int k = 0; k < SUMS; k++)
+        all += sum[k];
+    return all;
 }
 
+#include "runtime/cpu/matrix_product.h"
+
 static double FN(norm)(const NUM *x, int64_t count, int64_t stride) {
-    double sum = 0;
+    double squares = 0, sum = 0;
+    for (int64_t i = 0; i < count; i++) {
+        double re = (double)RE(x[i * stride]), im = (double)IM(x[i * stride]);
+        squares += re * re + im * im;
+    }
+    /* Where no square has left the range of numbers. */
+    if (squares > 1e-200 && squares < 1e200) return sqrt(squares);
     for (int64_t i = 0; i < count; i++)
-        sum = hypot(sum, ABS(x[i * stride]));
+        sum = hypot(sum, (double)ABS(x[i * stride]));
     return sum;
 }
 
 static void FN(transpose)(NUM *out, const NUM *in, int64_t rows, int64_t columns, bool conjugate) {
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < columns; j++)
-            out[j * rows + i] = conjugate ? CONJ(in[i * columns + j]) : in[i * columns + j];
+    enum { SQUARE = 16 };
+    for (int64_t c = 0; c < columns; c += SQUARE)
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t j = c; j < columns && j < c + SQUARE; j++)
+                out[j * rows + i] = conjugate ? CONJ(in[i * columns + j]) : in[i * columns + j];
 }
 
 /* ---- Cholesky ---- */
 
-/* The lower factor in place; false where the matrix is not positive definite. */
-static bool FN(cholesky)(NUM *a, int64_t n) {
+/* The lower factor of a square of n, rows `stride` apart, in place; what is above the diagonal
+ * stays. False where the matrix is not positive definite. */
+CLONES static bool FN(small_cholesky)(NUM *a, int64_t n, int64_t stride) {
     for (int64_t i = 0; i < n; i++) {
+        NUM *row = a + i * stride;
         for (int64_t j = 0; j < i; j++)
-            a[i * n + j] = (a[i * n + j] - FN(product)(a + i * n, a + j * n, j)) / RE(a[j * n + j]);
-        double diagonal = RE(a[i * n + i]) - RE(FN(product)(a + i * n, a + i * n, i));
+            row[j] = (row[j] - FN(product)(row, a + j * stride, j)) / RE(a[j * stride + j]);
+        double diagonal = (double)(RE(row[i]) - RE(FN(product)(row, row, i)));
         if (!(diagonal > 0)) return false;
-        a[i * n + i] = sqrt(diagonal);
+        row[i] = (NUM)sqrt(diagonal);
+    }
+    return true;
+}
+
+/* x for x l^H = the `rows` rows at a, in place; l is lower, n x n, both have rows `stride` apart.
+ * room: n * rows. */
+CLONES static void FN(solve_below)(const NUM *l, NUM *a, int64_t n, int64_t rows, int64_t stride,
+                                   NUM *room) {
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < n; j++)
+            room[j * rows + i] = a[i * stride + j];
+    for (int64_t j = 0; j < n; j++) {
+        NUM *x = room + j * rows, scale = 1 / RE(l[j * stride + j]);
+        for (int64_t k = 0; k < j; k++)
+            FN(subtract)(x, room + k * rows, CONJ(l[j * stride + k]), rows);
+        for (int64_t i = 0; i < rows; i++)
+            x[i] *= scale;
+    }
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < n; j++)
+            a[i * stride + j] = room[j * rows + i];
+}
+
+/* The lower factor in place, by blocks of columns; what is above the diagonal becomes anything.
+ * room: CHOLESKY_BLOCK * n. */
+static bool FN(cholesky)(NUM *a, int64_t n, NUM *room) {
+    for (int64_t j = 0; j < n; j += CHOLESKY_BLOCK) {
+        int64_t width = n - j < CHOLESKY_BLOCK ? n - j : CHOLESKY_BLOCK, rest = n - j - width;
+        NUM *block = a + j * n + j;
+        struct product p = {.rows = n - j,
+                            .columns = width,
+                            .depth = j,
+                            .a_row = n,
+                            .a_column = 1,
+                            .b_row = 1,
+                            .b_column = n,
+                            .c_row = n,
+                            .conjugate_b = true};
+        FN(subtract_product)(block, a + j * n, a + j * n, &p);
+        if (!FN(small_cholesky)(block, width, n)) return false;
+        FN(solve_below)(block, block + width * n, width, rest, n, room);
     }
     return true;
 }
 
 /* ---- triangular systems ---- */
 
-/* Solves a x = b in place for `columns` right sides: a n x n, b n x columns. */
-static void FN(solve)(const NUM *a, NUM *b, int64_t n, int64_t columns, bool lower, bool unit) {
+CLONES static void FN(small_solve)(const NUM *a, int64_t stride, NUM *b, int64_t b_stride,
+                                   int64_t n, int64_t columns, bool lower, bool unit) {
+    enum { WIDTH = 64 };
+    for (int64_t c = 0; c < columns; c += WIDTH) {
+        int64_t width = columns - c < WIDTH ? columns - c : WIDTH;
+        for (int64_t s = 0; s < n; s++) {
+            int64_t i = lower ? s : n - 1 - s;
+            int64_t from = lower ? 0 : i + 1, to = lower ? i : n;
+            NUM *row = b + i * b_stride + c;
+            for (int64_t j = from; j < to; j++)
+                FN(subtract)(row, b + j * b_stride + c, a[i * stride + j], width);
+            for (int64_t k = 0; k < width && !unit; k++)
+                row[k] /= a[i * stride + i];
+        }
+    }
+}
+
+#ifdef VECTOR
+/* One right side: along the rows of the matrix. x: room for it. */
+CLONES static void FN(solve_vector)(const NUM *a, int64_t stride, NUM *b, int64_t b_stride,
+                                    int64_t n, bool lower, bool unit, NUM *x) {
     for (int64_t s = 0; s < n; s++) {
         int64_t i = lower ? s : n - 1 - s;
-        int64_t from = lower ? 0 : i + 1, to = lower ? i : n;
-        NUM *row = b + i * columns;
-        for (int64_t j = from; j < to; j++)
-            FN(subtract)(row, b + j * columns, a[i * n + j], columns);
-        for (int64_t k = 0; k < columns && !unit; k++)
-            row[k] /= a[i * n + i];
+        const NUM *row = a + i * stride;
+        int64_t from = lower ? 0 : i + 1, count = lower ? i : n - 1 - i;
+        NUM value = b[i * b_stride] - FN(product)(x + from, row + from, count);
+        x[i] = unit ? value : value / row[i];
     }
+    for (int64_t i = 0; i < n; i++)
+        b[i * b_stride] = x[i];
+}
+#endif
+
+/* Solves a x = b in place for `columns` right sides: a n x n, b n x columns. */
+static void FN(solve)(const NUM *a, int64_t stride, NUM *b, int64_t b_stride, int64_t n,
+                      int64_t columns, bool lower, bool unit) {
+    enum { SMALL = 16 };
+    int64_t half = n / 2, first = lower ? 0 : half, other = lower ? half : 0;
+    if (n <= SMALL) {
+        FN(small_solve)(a, stride, b, b_stride, n, columns, lower, unit);
+        return;
+    }
+    int64_t size = lower ? half : n - half, rest = n - size;
+    FN(solve)(a + first * (stride + 1), stride, b + first * b_stride, b_stride, size, columns,
+              lower, unit);
+    struct product p = {.rows = rest,
+                        .columns = columns,
+                        .depth = size,
+                        .a_row = stride,
+                        .a_column = 1,
+                        .b_row = b_stride,
+                        .b_column = 1,
+                        .c_row = b_stride};
+    FN(subtract_product)(b + other * b_stride, a + other * stride + first, b + first * b_stride,
+                         &p);
+    FN(solve)(a + other * (stride + 1), stride, b + other * b_stride, b_stride, rest, columns,
+              lower, unit);
 }
 
 /* ---- LU ---- */
@@ -72,30 +174,71 @@ static void FN(swap_columns)(NUM *a, int64_t rows, int64_t columns, int64_t p, i
     }
 }
 
-/* Partial pivoting by |re| + |im|, as LAPACK. Exchanges count from 1; returns the number of the
- * first zero pivot, or 0. */
-static int64_t FN(lu)(NUM *a, int64_t rows, int64_t columns, int32_t *exchanges) {
+static void FN(swap_rows)(NUM *a, int64_t stride, int64_t columns, const int32_t *exchanges,
+                          int64_t count) {
+    for (int64_t k = 0; k < count; k++) {
+        NUM *x = a + k * stride, *y = a + (exchanges[k] - 1) * stride;
+        for (int64_t j = 0; j < columns && x != y; j++) {
+            NUM keep = x[j];
+            x[j] = y[j];
+            y[j] = keep;
+        }
+    }
+}
+
+CLONES static int64_t FN(small_lu)(NUM *a, int64_t stride, int64_t rows, int64_t columns,
+                                   int32_t *exchanges) {
     int64_t info = 0;
     for (int64_t k = 0; k < rows && k < columns; k++) {
         int64_t best = k;
         for (int64_t i = k + 1; i < rows; i++)
-            if (ABS1(a[i * columns + k]) > ABS1(a[best * columns + k])) best = i;
+            if (ABS1(a[i * stride + k]) > ABS1(a[best * stride + k])) best = i;
         exchanges[k] = (int32_t)(best + 1);
-        if (a[best * columns + k] == 0) {
+        if (a[best * stride + k] == 0) {
             info = info ? info : k + 1;
             continue;
         }
+        NUM *row = a + k * stride, *other = a + best * stride;
         for (int64_t j = 0; j < columns && best != k; j++) {
-            NUM x = a[k * columns + j];
-            a[k * columns + j] = a[best * columns + j];
-            a[best * columns + j] = x;
+            NUM x = row[j];
+            row[j] = other[j];
+            other[j] = x;
         }
         for (int64_t i = k + 1; i < rows; i++) {
-            NUM factor = a[i * columns + k] /= a[k * columns + k];
-            FN(subtract)(a + i * columns + k + 1, a + k * columns + k + 1, factor, columns - k - 1);
+            NUM factor = a[i * stride + k] /= row[k];
+            FN(subtract)(a + i * stride + k + 1, row + k + 1, factor, columns - k - 1);
         }
     }
     return info;
+}
+
+/* Partial pivoting by |re| + |im|, as LAPACK. Exchanges count from 1; returns the number of the
+ * first zero pivot, or 0. The left half of the columns first (Toledo, Locality of reference in LU
+ * decomposition with partial pivoting, 1997). */
+static int64_t FN(lu)(NUM *a, int64_t stride, int64_t rows, int64_t columns, int32_t *exchanges) {
+    enum { SMALL = 8 };
+    int64_t left = columns / 2, done = left < rows ? left : rows, right = columns - left;
+    if (columns <= SMALL) return FN(small_lu)(a, stride, rows, columns, exchanges);
+    int64_t info = FN(lu)(a, stride, rows, left, exchanges);
+    FN(swap_rows)(a + left, stride, right, exchanges, done);
+    FN(solve)(a, stride, a + left, stride, done, right, true, true);
+    if (rows <= left) return info;
+    struct product p = {.rows = rows - left,
+                        .columns = right,
+                        .depth = left,
+                        .a_row = stride,
+                        .a_column = 1,
+                        .b_row = stride,
+                        .b_column = 1,
+                        .c_row = stride};
+    NUM *rest = a + left * stride + left;
+    FN(subtract_product)(rest, a + left * stride, a + left, &p);
+    int64_t later = FN(lu)(rest, stride, rows - left, right, exchanges + left);
+    int64_t least = rows < columns ? rows : columns;
+    FN(swap_rows)(a + left * stride, stride, left, exchanges + left, least - left);
+    for (int64_t k = left; k < least; k++)
+        exchanges[k] += (int32_t)left;
+    return info ? info : later ? later + left : 0;
 }
 
 /* ---- reflections ---- */
@@ -117,8 +260,9 @@ static NUM FN(reflection)(NUM *x, int64_t count, int64_t stride) {
 /* a[i, from..to) -= tau * v_i (v^H a) for rows first .. rows - 1, v in column `first` of `vectors`
  * below an implied 1. Rows of a are `columns` apart, those of the vectors `stride`; sums has room
  * for the columns. */
-static void FN(reflect)(NUM *a, const NUM *vectors, int64_t stride, int64_t first, int64_t rows,
-                        int64_t columns, int64_t from, int64_t to, NUM tau, NUM *sums) {
+CLONES static void FN(reflect)(NUM *a, const NUM *vectors, int64_t stride, int64_t first,
+                               int64_t rows, int64_t columns, int64_t from, int64_t to, NUM tau,
+                               NUM *sums) {
     int64_t width = to - from;
     if (width <= 0) return;
     memcpy(sums, a + first * columns + from, (size_t)width * sizeof *sums);
@@ -131,37 +275,140 @@ static void FN(reflect)(NUM *a, const NUM *vectors, int64_t stride, int64_t firs
         FN(subtract)(a + i * columns + from, sums, vectors[i * stride + first], width);
 }
 
-/* c, rows x columns, becomes Q c, or Q^H c, for Q of the `count` reflections. */
-static void FN(apply_q)(NUM *c, const NUM *vectors, int64_t stride, const NUM *tau, int64_t count,
-                        int64_t rows, int64_t columns, bool adjoint, NUM *sums) {
-    for (int64_t s = 0; s < count; s++) {
-        int64_t k = adjoint ? s : count - 1 - s;
-        FN(reflect)(c, vectors, stride, k, rows, columns, 0, columns,
-                    adjoint ? CONJ(tau[k]) : tau[k], sums);
+/* Reflections k = 0 .. count - 1, v_k in column k of `vectors` below an implied 1 in row k, as one:
+ * 1 - V T V^H (Schreiber and Van Loan, A storage-efficient WY representation for products of
+ * Householder transformations, 1989). */
+struct FN(block) {
+    int64_t rows, count;
+    NUM *v; /* rows x count, with the ones and zeros */
+    NUM *t; /* count x count, upper triangle */
+    NUM *w; /* room: count times the columns that are reflected, at least count */
+};
+
+CLONES static struct FN(block) FN(block_of)(const NUM *vectors, int64_t stride, int64_t rows,
+                                            int64_t count, const NUM *tau, NUM *room) {
+    struct FN(block) b = {rows, count, room, room + rows * count, room + (rows + count) * count};
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t k = 0; k < count; k++)
+            b.v[i * count + k] = i > k ? vectors[i * stride + k] : i == k;
+    struct product gram = {.rows = count,
+                           .columns = count,
+                           .depth = rows,
+                           .a_row = 1,
+                           .a_column = count,
+                           .b_row = count,
+                           .b_column = 1,
+                           .c_row = count,
+                           .conjugate_a = true};
+    memset((void *)b.w, 0, (size_t)(count * count) * sizeof *b.w);
+    FN(subtract_product)(b.w, b.v, b.v, &gram); /* -V^H V */
+    for (int64_t k = 0; k < count; k++) {
+        for (int64_t i = 0; i < k; i++) {
+            NUM sum = 0;
+            for (int64_t j = i; j < k; j++)
+                sum += MUL(b.t[i * count + j], b.w[j * count + k]);
+            b.t[i * count + k] = MUL(sum, tau[k]);
+        }
+        b.t[k * count + k] = tau[k];
+    }
+    return b;
+}
+
+/* Row i of w becomes minus the sum of t[i][j] w[j], or of conj(t[j][i]) w[j]. */
+CLONES static void FN(times_t)(const struct FN(block) * b, int64_t columns, bool adjoint) {
+    for (int64_t s = 0; s < b->count; s++) {
+        int64_t i = adjoint ? b->count - 1 - s : s;
+        NUM *row = b->w + i * columns, own = b->t[i * b->count + i];
+        own = adjoint ? CONJ(own) : own;
+        for (int64_t k = 0; k < columns; k++)
+            row[k] = -MUL(own, row[k]);
+        for (int64_t j = adjoint ? 0 : i + 1; j < (adjoint ? i : b->count); j++)
+            FN(subtract)(row, b->w + j * columns,
+                         adjoint ? CONJ(b->t[j * b->count + i]) : b->t[i * b->count + j], columns);
     }
 }
 
-static void FN(qr)(NUM *a, int64_t rows, int64_t columns, NUM *tau, NUM *sums) {
-    for (int64_t k = 0; k < rows && k < columns; k++) {
-        tau[k] = FN(reflection)(a + k * columns + k, rows - k, columns);
-        FN(reflect)(a, a, columns, k, rows, columns, k + 1, columns, CONJ(tau[k]), sums);
+/* c, of the block's rows, becomes the product of the reflections, or its adjoint, and c. */
+static void FN(reflect_block)(const struct FN(block) * b, NUM *c, int64_t stride, int64_t columns,
+                              bool adjoint) {
+    struct product down = {.rows = b->count,
+                           .columns = columns,
+                           .depth = b->rows,
+                           .a_row = 1,
+                           .a_column = b->count,
+                           .b_row = stride,
+                           .b_column = 1,
+                           .c_row = columns,
+                           .conjugate_a = true};
+    struct product up = {.rows = b->rows,
+                         .columns = columns,
+                         .depth = b->count,
+                         .a_row = b->count,
+                         .a_column = 1,
+                         .b_row = columns,
+                         .b_column = 1,
+                         .c_row = stride};
+    if (columns <= 0) return;
+    memset((void *)b->w, 0, (size_t)(b->count * columns) * sizeof *b->w);
+    FN(subtract_product)(b->w, b->v, c, &down); /* -V^H c */
+    FN(times_t)(b, columns, adjoint);
+    FN(subtract_product)(c, b->v, b->w, &up);
+}
+
+/* c, rows x columns, becomes Q c, or Q^H c, for Q of the `count` reflections. */
+static void FN(apply_q)(NUM *c, const NUM *vectors, int64_t stride, const NUM *tau, int64_t count,
+                        int64_t rows, int64_t columns, bool adjoint, NUM *room) {
+    int64_t blocks = (count + REFLECTION_BLOCK - 1) / REFLECTION_BLOCK;
+    for (int64_t s = 0; s < blocks; s++) {
+        int64_t k = (adjoint ? s : blocks - 1 - s) * REFLECTION_BLOCK;
+        int64_t width = count - k < REFLECTION_BLOCK ? count - k : REFLECTION_BLOCK;
+        struct FN(block) b =
+            FN(block_of)(vectors + k * (stride + 1), stride, rows - k, width, tau + k, room);
+        FN(reflect_block)(&b, c + k * columns, columns, columns, adjoint);
+    }
+}
+
+/* R above vectors, of the matrix's first `columns` columns. */
+static void FN(qr)(NUM *a, int64_t stride, int64_t rows, int64_t columns, NUM *tau, NUM *room) {
+    int64_t least = rows < columns ? rows : columns;
+    for (int64_t k = 0; k < least; k += REFLECTION_BLOCK) {
+        int64_t width = least - k < REFLECTION_BLOCK ? least - k : REFLECTION_BLOCK;
+        NUM *block = a + k * (stride + 1);
+        for (int64_t i = 0; i < width; i++) {
+            tau[k + i] = FN(reflection)(block + i * (stride + 1), rows - k - i, stride);
+            FN(reflect)(block, block, stride, i, rows - k, stride, i + 1, width, CONJ(tau[k + i]),
+                        room);
+        }
+        if (k + width >= columns) break;
+        struct FN(block) b = FN(block_of)(block, stride, rows - k, width, tau + k, room);
+        FN(reflect_block)(&b, block + width, stride, columns - k - width, true);
     }
 }
 
 /* The first columns of Q = H_0 H_1 ... in place of the vectors; columns past `count` start as those
  * of the unit matrix. */
 static void FN(form_q)(NUM *a, const NUM *tau, int64_t rows, int64_t columns, int64_t count,
-                       NUM *sums) {
+                       NUM *room) {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = count; j < columns; j++)
             a[i * columns + j] = i == j;
-    for (int64_t k = count - 1; k >= 0; k--) {
-        FN(reflect)(a, a, columns, k, rows, columns, k + 1, columns, tau[k], sums);
-        for (int64_t i = k + 1; i < rows; i++)
-            a[i * columns + k] = MUL(a[i * columns + k], -tau[k]);
-        a[k * columns + k] = 1 - tau[k];
-        for (int64_t i = 0; i < k; i++)
-            a[i * columns + k] = 0;
+    for (int64_t k = (count - 1) / REFLECTION_BLOCK * REFLECTION_BLOCK; k >= 0 && count > 0;
+         k -= REFLECTION_BLOCK) {
+        int64_t width = count - k < REFLECTION_BLOCK ? count - k : REFLECTION_BLOCK;
+        NUM *block = a + k * (columns + 1);
+        if (k + width < columns) {
+            struct FN(block) b = FN(block_of)(block, columns, rows - k, width, tau + k, room);
+            FN(reflect_block)(&b, block + width, columns, columns - k - width, false);
+        }
+        for (int64_t i = width - 1; i >= 0; i--) {
+            NUM factor = tau[k + i];
+            FN(reflect)(block, block, columns, i, rows - k, columns, i + 1, width, factor, room);
+            for (int64_t r = i + 1; r < rows - k; r++)
+                block[r * columns + i] = MUL(block[r * columns + i], -factor);
+            block[i * (columns + 1)] = 1 - factor;
+            for (int64_t r = -k; r < i; r++)
+                block[r * columns + i] = 0;
+        }
     }
 }
 
@@ -267,204 +514,4 @@ static int64_t FN(tridiagonal)(NUM *low, NUM *mid, NUM *high, NUM *b, int64_t n,
             row[j] /= mid[i];
     }
     return 0;
-}
-
-/* ---- Hermitian eigenproblem ---- */
-
-/* Reduces the Hermitian matrix, of which the lower triangle counts, to tridiagonal form: d the
- * diagonal, e the real numbers below it; vectors of the reflections stay below that, tau beside.
- * p has room for n. */
-static void FN(tridiagonalise)(NUM *a, int64_t n, double *d, double *e, NUM *tau, NUM *p) {
-    for (int64_t k = 0; k + 1 < n; k++) {
-        int64_t m = n - k - 1;
-        NUM *x = a + (k + 1) * n + k, *rest = a + (k + 1) * n + k + 1;
-        tau[k] = FN(reflection)(x, m, n);
-        d[k] = RE(a[k * n + k]);
-        e[k] = RE(x[0]);
-        if (tau[k] == 0) continue;
-        x[0] = 1;
-        for (int64_t i = 0; i < m; i++)
-            p[i] = 0;
-        for (int64_t i = 0; i < m; i++) { /* p = rest v, from the lower triangle */
-            NUM sum = MUL(MAKE(RE(rest[i * n + i]), 0), x[i * n]);
-            for (int64_t j = 0; j < i; j++) {
-                sum += MUL(rest[i * n + j], x[j * n]);
-                p[j] += MUL(CONJ(rest[i * n + j]), x[i * n]);
-            }
-            p[i] += sum;
-        }
-        NUM half = 0;
-        for (int64_t i = 0; i < m; i++) {
-            p[i] = MUL(tau[k], p[i]);
-            half += MUL(CONJ(p[i]), x[i * n]);
-        }
-        half = MUL(half, tau[k]) / 2;
-        for (int64_t i = 0; i < m; i++)
-            p[i] -= MUL(half, x[i * n]);
-        for (int64_t i = 0; i < m; i++)
-            for (int64_t j = 0; j <= i; j++)
-                rest[i * n + j] -= MUL(x[i * n], CONJ(p[j])) + MUL(p[i], CONJ(x[j * n]));
-        x[0] = e[k];
-    }
-    if (n > 0) d[n - 1] = RE(a[(n - 1) * n + n - 1]);
-}
-
-/* Q of the reduction, as rows that are its columns. */
-static void FN(tridiagonal_q)(const NUM *a, int64_t n, const NUM *tau, NUM *q) {
-    for (int64_t i = 0; i < n * n; i++)
-        q[i] = i % (n + 1) == 0;
-    for (int64_t k = n - 2; k >= 0; k--)
-        for (int64_t j = k + 1; j < n; j++) { /* each column: minus tau v (v^H column) */
-            NUM *column = q + j * n + k + 1, sum = column[0];
-            for (int64_t i = 1; i < n - k - 1; i++)
-                sum += MUL(CONJ(a[(k + 1 + i) * n + k]), column[i]);
-            sum = MUL(sum, tau[k]);
-            column[0] -= sum;
-            for (int64_t i = 1; i < n - k - 1; i++)
-                column[i] -= MUL(sum, a[(k + 1 + i) * n + k]);
-        }
-}
-
-/* Rows x and y become c x - s y and s x + c y. */
-static void FN(rotate)(NUM *x, NUM *y, double c, double s, int64_t count) {
-    for (int64_t i = 0; i < count; i++) {
-        NUM a = x[i], b = y[i];
-        x[i] = c * a - s * b;
-        y[i] = s * a + c * b;
-    }
-}
-
-/* One sweep of the implicit QL iteration over d[low .. high] (Bowdler, Martin, Reinsch, Wilkinson,
- * The QR and QL algorithms for symmetric matrices, 1968). */
-static void FN(ql_sweep)(double *d, double *e, NUM *q, int64_t n, int64_t low, int64_t high) {
-    double g = (d[low + 1] - d[low]) / (2 * e[low]), r = hypot(g, 1), s = 1, c = 1, p = 0;
-    g = d[high] - d[low] + e[low] / (g + copysign(r, g));
-    for (int64_t i = high - 1; i >= low; i--) {
-        double f = s * e[i], b = c * e[i];
-        r = hypot(f, g);
-        e[i + 1] = r;
-        if (r == 0) { /* split here */
-            d[i + 1] -= p;
-            e[high] = 0;
-            return;
-        }
-        s = f / r;
-        c = g / r;
-        g = d[i + 1] - p;
-        r = (d[i] - g) * s + 2 * c * b;
-        p = s * r;
-        d[i + 1] = g + p;
-        g = c * r - b;
-        FN(rotate)(q + i * n, q + (i + 1) * n, c, s, n);
-    }
-    d[low] -= p;
-    e[low] = g;
-    e[high] = 0;
-}
-
-/* Eigenvalues of the tridiagonal matrix to d, unsorted; rows of q turn with them. Returns how many
- * values did not converge. e has room for n. */
-static int64_t FN(ql)(double *d, double *e, NUM *q, int64_t n) {
-    if (n > 0) e[n - 1] = 0;
-    for (int64_t low = 0; low < n; low++)
-        for (int sweep = 0;; sweep++) {
-            int64_t high = low;
-            for (; high + 1 < n; high++)
-                if (!(fabs(e[high]) > DBL_EPSILON * (fabs(d[high]) + fabs(d[high + 1])))) break;
-            if (high == low) break;
-            if (sweep == 60) return n - low;
-            FN(ql_sweep)(d, e, q, n, low, high);
-        }
-    return 0;
-}
-
-/* ---- singular values ---- */
-
-/* Turns the n rows of w (m long) so that they are almost orthogonal, by the eigenvectors of their
- * products; rows of v, the unit matrix, turn with them. Small rows come out inaccurate: the rest is
- * Jacobi's, which has little to do then. gram: n * n numbers and m of room; tau, p: n each. */
-static void FN(turn_rows)(NUM *w, NUM *v, int64_t n, int64_t m, NUM *gram, double *d, double *e,
-                          NUM *tau, NUM *p) {
-    double size = 0;
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t j = 0; j <= i; j++) {
-            gram[i * n + j] = FN(product)(w + i * m, w + j * m, m);
-            size += ABS1(gram[i * n + j]);
-        }
-    if (!(size > 0 && size < DBL_MAX)) return;
-    FN(tridiagonalise)(gram, n, d, e, tau, p);
-    FN(tridiagonal_q)(gram, n, tau, v);
-    if (FN(ql)(d, e, v, n) != 0) { /* Jacobi does it all */
-        for (int64_t i = 0; i < n * n; i++)
-            v[i] = i % (n + 1) == 0;
-        return;
-    }
-    for (int64_t i = 0; i < n * n; i++)
-        v[i] = CONJ(v[i]);
-    for (int64_t k = 0; k < m; k++) { /* column by column of w */
-        for (int64_t i = 0; i < n; i++)
-            p[i] = CONJ(w[i * m + k]);
-        for (int64_t j = 0; j < n; j++)
-            w[j * m + k] = FN(product)(v + j * n, p, n);
-    }
-}
-
-/* One-sided Jacobi (Hestenes 1958): rotates pairs of the n rows of w (m long) until they are
- * orthogonal; rows of v turn with them. Rows no longer than `least` are rounding errors and are let
- * alone. squares: room for n squares of lengths. False where it does not converge. */
-static bool FN(orthogonalise)(NUM *w, NUM *v, int64_t n, int64_t m, double least, double *squares) {
-    double close = 2 * DBL_EPSILON * sqrt((double)m);
-    for (int sweep = 0; sweep < 60; sweep++) {
-        bool done = true;
-        for (int64_t p = 0; p < n; p++)
-            squares[p] = RE(FN(product)(w + p * m, w + p * m, m));
-        for (int64_t p = 0; p < n; p++)
-            for (int64_t q = p + 1; q < n; q++) {
-                NUM *x = w + p * m, *y = w + q * m;
-                double xx = squares[p], yy = squares[q];
-                if (xx <= least * least || yy <= least * least) continue;
-                NUM xy = FN(product)(x, y, m);
-                double size = ABS(xy);
-                if (size == 0 || !(size > close * sqrt(xx) * sqrt(yy))) continue;
-                done = false;
-                double zeta = (yy - xx) / (2 * size);
-                double t = copysign(1, zeta) / (fabs(zeta) + hypot(zeta, 1));
-                double c = 1 / hypot(t, 1), s = c * t;
-                squares[p] = xx - t * size;
-                squares[q] = yy + t * size;
-                NUM phase = xy / size; /* x against y times it is real */
-                for (int64_t i = 0; i < m; i++)
-                    y[i] = MUL(y[i], phase);
-                for (int64_t i = 0; i < n; i++)
-                    v[q * n + i] = MUL(v[q * n + i], phase);
-                FN(rotate)(x, y, c, s, m);
-                FN(rotate)(v + p * n, v + q * n, c, s, n);
-            }
-        if (done) return true;
-    }
-    return false;
-}
-
-/* Makes row `at` of u a unit vector orthogonal to the rows before it. */
-static void FN(complete)(NUM *u, int64_t at, int64_t n) {
-    double best = -1;
-    int64_t unit = 0;
-    for (int64_t i = 0; i < n; i++) { /* the unit vector least covered by them */
-        double left = 1;
-        for (int64_t k = 0; k < at; k++)
-            left -= RE(MUL(u[k * n + i], CONJ(u[k * n + i])));
-        if (left > best) {
-            best = left;
-            unit = i;
-        }
-    }
-    for (int64_t i = 0; i < n; i++)
-        u[at * n + i] = i == unit;
-    for (int pass = 0; pass < 2; pass++) { /* twice is enough */
-        for (int64_t k = 0; k < at; k++)
-            FN(subtract)(u + at * n, u + k * n, FN(product)(u + at * n, u + k * n, n), n);
-        double size = FN(norm)(u + at * n, n, 1);
-        for (int64_t i = 0; i < n; i++)
-            u[at * n + i] /= size;
-    }
 }
