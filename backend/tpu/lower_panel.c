@@ -5,7 +5,7 @@
  * unit, a chunk of rows streams through, and results are added to what is in VMEM. Registers of the
  * operands' tiles are what the units take, so nothing is laid out anew; lanes and rows of k that
  * are padding are masked as they are pushed. */
-#include "backend/tpu/panel.h"
+#include "backend/tpu/lower_panel.h"
 
 static struct sx of(treg v, int64_t limit) {
     return sx_of(v, 0, limit - 1);
@@ -17,7 +17,7 @@ static int32_t axis_block(const struct paneler *x, int axis) {
 
 /* ---- matrices and their blocks ---- */
 
-static void use_directly(struct panel *panel) {
+void panel_use_directly(struct panel *panel) {
     const struct matrix *m = &panel->matrix;
     panel->direct = true;
     panel->tag = m->array.tag;
@@ -30,8 +30,8 @@ static void use_directly(struct panel *panel) {
 
 /* Buffers for blocks of `tiles` times `groups` times batches: tile by tile, so that groups follow
  * each other. */
-static bool make_panel(struct paneler *x, struct panel *panel, int64_t rows, int buffers,
-                       int64_t groups, int32_t tile) {
+bool panel_make(struct paneler *x, struct panel *panel, int64_t rows, int buffers, int64_t groups,
+                int32_t tile) {
     panel->tag = k_tag(x->job.k);
     panel->rows = rows;
     panel->buffers = buffers;
@@ -65,50 +65,35 @@ static bool make_operands(struct paneler *x) {
     x->a.matrix = plan->a;
     x->b.matrix = plan->b;
     if (plan->window.used)
-        return make_panel(x, &x->a, rows.a, panel_buffers(plan, true), 0, 0) &&
-               make_panel(x, &x->b, rows.b, panel_buffers(plan, false),
+        return panel_make(x, &x->a, rows.a, panel_buffers(plan, true), 0, 0) &&
+               panel_make(x, &x->b, rows.b, panel_buffers(plan, false),
                           plan->b_turned ? panel_width(plan) * TILE_GROUPS : k_groups,
                           plan->b.tile);
     if (plan->a_turned) {
         x->raw.matrix = plan->a;
-        if (!make_panel(x, &x->raw, rows.a, 1, k_groups, plan->a.tile)) return false;
-        if (!make_panel(x, &x->a, rows.turned, 1, panel_pitch(plan), TPU_SUBLANES)) return false;
+        if (!panel_make(x, &x->raw, rows.a, 1, k_groups, plan->a.tile)) return false;
+        if (!panel_make(x, &x->a, rows.turned, 1, panel_pitch(plan), TPU_SUBLANES)) return false;
     } else if (is_direct(x, &plan->a, true, PANEL_M)) {
-        use_directly(&x->a);
-    } else if (!make_panel(x, &x->a, rows.a, panel_buffers(plan, true), panel_pitch(plan),
+        panel_use_directly(&x->a);
+    } else if (!panel_make(x, &x->a, rows.a, panel_buffers(plan, true), panel_pitch(plan),
                            plan->a.tile)) {
         return false;
     }
     if (is_direct(x, &plan->b, plan->b_turned, PANEL_N)) {
-        use_directly(&x->b);
+        panel_use_directly(&x->b);
         return true;
     }
     int64_t groups = plan->b_turned ? panel_width(plan) * TILE_GROUPS : k_groups;
-    return make_panel(x, &x->b, rows.b, panel_buffers(plan, false), groups, plan->b.tile);
-}
-
-static bool make_beside(struct paneler *x, struct beside *beside) {
-    struct panel *panel = &beside->panel;
-    if (panel->matrix.array.in_vmem) {
-        use_directly(panel);
-        return true;
-    }
-    int64_t tiles = x->plan.block[PANEL_N] * x->plan.block[PANEL_BATCH] * x->plan.block[PANEL_M];
-    return make_panel(x, panel, tiles * panel->matrix.tile + TPU_SUBLANES, 1,
-                      x->plan.block[PANEL_M], panel->matrix.tile);
+    return panel_make(x, &x->b, rows.b, panel_buffers(plan, false), groups, plan->b.tile);
 }
 
 static bool make_results(struct paneler *x) {
     const struct panel_plan *plan = &x->plan;
     x->c.matrix = plan->c;
-    if (!make_panel(x, &x->c, panel_rows(plan).c, x->passes ? 1 : panel_result_buffers(plan),
+    if (!panel_make(x, &x->c, panel_rows(plan).c, x->passes ? 1 : panel_result_buffers(plan),
                     panel_pitch(plan), TPU_SUBLANES))
         return false;
-    for (int i = 0; i < x->nextra; i++)
-        if (!make_beside(x, &x->extra[i])) return false;
-    for (int i = 0; i < x->nresult && x->passes; i++)
-        if (!make_beside(x, &x->result[i])) return false;
-    return true;
+    return panel_make_besides(x);
 }
 
 struct sx panel_block_row(struct paneler *x, const struct panel *panel, treg buffer,
@@ -126,11 +111,6 @@ struct sx panel_block_row(struct paneler *x, const struct panel *panel, treg buf
 }
 
 /* ---- DMA ---- */
-
-struct region { /* of a matrix: its first places, and how many */
-    struct sx batch, group, tile;
-    struct sx batches, groups, tiles;
-};
 
 static void put_word(struct kernel *k, int word, struct sx value) {
     treg zero = k_emit(k, (struct mop){.op = TPU_SMOV, .bkind = MIR_B_IMM});
@@ -164,8 +144,8 @@ void panel_move(struct paneler *x, const struct matrix *m, const struct panel_mo
 }
 
 /* Starts moving a region between the matrix and a buffer that begins at `row`. */
-static void move_region(struct paneler *x, const struct panel *panel, const struct region *region,
-                        struct sx row, bool load, int flag, treg predicate) {
+void panel_move_region(struct paneler *x, const struct panel *panel, const struct region *region,
+                       struct sx row, bool load, int flag, treg predicate) {
     struct kernel *k = x->job.k;
     const struct matrix *m = &panel->matrix;
     int32_t tiles = (int32_t)m->tiles * m->tile;
@@ -195,8 +175,8 @@ struct sx panel_first(struct paneler *x, const treg *block, int axis) {
     return sx_muli(x->job.k, of(block[axis], x->plan.blocks[axis]), axis_block(x, axis));
 }
 
-static struct region region_of(struct paneler *x, const treg *block, const struct matrix *m,
-                               int group_axis, int tile_axis) {
+struct region panel_region_of(struct paneler *x, const treg *block, const struct matrix *m,
+                              int group_axis, int tile_axis) {
     struct kernel *k = x->job.k;
     struct region r = {panel_first(x, block, PANEL_BATCH),
                        panel_first(x, block, group_axis),
@@ -227,10 +207,11 @@ static void load_a(struct paneler *x, const treg *block, treg buffer, treg predi
         panel_load_band(x, block, buffer, predicate);
         return;
     }
-    struct region r = region_of(x, block, &panel->matrix, x->plan.a_turned ? PANEL_K : PANEL_M,
-                                x->plan.a_turned ? PANEL_M : PANEL_K);
+    struct region r =
+        panel_region_of(x, block, &panel->matrix, x->plan.a_turned ? PANEL_K : PANEL_M,
+                        x->plan.a_turned ? PANEL_M : PANEL_K);
     struct sx row = panel_block_row(x, panel, buffer, r.batch, r.group, r.tile);
-    move_region(x, panel, &r, row, true, PANEL_FLAG_A, predicate);
+    panel_move_region(x, panel, &r, row, true, PANEL_FLAG_A, predicate);
     k_block(x->job.k);
 }
 
@@ -240,14 +221,14 @@ static void load_b(struct paneler *x, const treg *block, treg buffer, treg predi
         panel_load_filter(x, block, buffer, predicate);
         return;
     }
-    struct region r = region_of(x, block, &x->b.matrix, x->plan.b_turned ? PANEL_N : PANEL_K,
-                                x->plan.b_turned ? PANEL_K : PANEL_N);
+    struct region r = panel_region_of(x, block, &x->b.matrix, x->plan.b_turned ? PANEL_N : PANEL_K,
+                                      x->plan.b_turned ? PANEL_K : PANEL_N);
     struct sx row = panel_block_row(x, &x->b, buffer, r.batch, r.group, r.tile);
-    move_region(x, &x->b, &r, row, true, PANEL_FLAG_B, predicate);
+    panel_move_region(x, &x->b, &r, row, true, PANEL_FLAG_B, predicate);
     k_block(x->job.k);
 }
 
-static void wait_if(struct paneler *x, int flag, int count, treg predicate) {
+void panel_wait(struct paneler *x, int flag, int count, treg predicate) {
     if (count == 0) return;
     k_emit(x->job.k,
            (struct mop){.op = TPU_WAIT, .literal = flag, .imm = count, .pred = predicate});
@@ -570,187 +551,6 @@ static void multiply(struct paneler *x, const struct bases *base) {
     k_block(k);
 }
 
-/* ---- what happens to a block of C ---- */
-
-struct place { /* of a tile of the block, and in the matrix */
-    struct sx batch, group, tile;
-    struct sx all_batch, all_group, all_tile;
-};
-
-/* Row of a tile in a block, or in the matrix itself. */
-static struct sx tile_row(struct paneler *x, const struct panel *panel, struct sx base,
-                          const struct place *p) {
-    struct kernel *k = x->job.k;
-    struct sx row = sx_muli(k, p->batch, panel->batch_step);
-    row = sx_add(k, row, sx_muli(k, p->group, panel->group_step));
-    row = sx_add(k, row, sx_muli(k, p->tile, panel->tile_step));
-    return sx_add(k, base, row);
-}
-
-/* Indices of the result's dimensions. */
-static void find_index(struct paneler *x, const struct place *p, struct ix *index) {
-    struct kernel *k = x->job.k;
-    const struct tpu_layout *layout = &x->plan.c.array.layout;
-    index[layout->order[0]] = ix_lanes(sx_muli(k, p->all_tile, TPU_LANES));
-    if (layout->rank == 1) return;
-    int32_t rows = (int32_t)layout->row_tiles;
-    struct sx row = sx_muli(k, sx_mod(k, p->all_group, rows), TPU_SUBLANES);
-    struct sx rest = sx_div(k, p->all_group, rows);
-    int64_t left = x->plan.c.groups / rows;
-    bool batch = false;
-    index[layout->order[1]] = ix_rows(row);
-    for (int i = 2; i < layout->rank; i++) {
-        int d = layout->order[i];
-        int32_t size = (int32_t)layout->dims[d];
-        index[d] = ix_const(0);
-        if (size == 1) continue;
-        if (left == 1 && !batch) {
-            rest = p->all_batch;
-            left = x->plan.p.batches;
-            batch = true;
-        }
-        index[d] = ix_scalar(left == size ? rest : sx_mod(k, rest, size));
-        rest = left == size ? sx_const(0) : sx_div(k, rest, size);
-        left /= size;
-    }
-}
-
-static struct tval load_tile(struct paneler *x, const struct beside *beside, struct sx base,
-                             const struct place *p) {
-    struct kernel *k = x->job.k;
-    const struct panel *panel = &beside->panel;
-    treg raw = k_load(k, tile_row(x, panel, base, p), MIR_STRIDE_1, sx_const(0), panel->tag);
-    return (struct tval){{tile_unpack(k, &panel->matrix.array.layout, raw), 0}};
-}
-
-struct bases_beside {
-    struct sx c, extra[PANEL_MOST_EXTRAS], result[PANEL_MOST_RESULTS];
-};
-
-static void finish_tile(struct paneler *x, const struct bases_beside *base, const struct place *p) {
-    struct kernel *k = x->job.k;
-    struct values *g = &x->job.g;
-    int bindings = g->nbindings, memos = g->nmemos;
-    struct ix index[SHAPE_MAX_RANK];
-    find_index(x, p, index);
-    treg sum = k_load(k, tile_row(x, &x->c, base->c, p), MIR_STRIDE_1, sx_const(0), x->c.tag);
-    struct tval value =
-        element_convert(k, (struct tval){{sum, 0}}, TYPE_F32, x->plan.p.instr->shape->type);
-    value_bind_value(g, x->plan.p.instr, 0, value);
-    for (int i = 0; i < x->nextra; i++)
-        value_bind_value(g, x->extra[i].instr, 0, load_tile(x, &x->extra[i], base->extra[i], p));
-    for (int i = 0; i < x->nresult; i++) {
-        const struct panel *panel = &x->result[i].panel;
-        treg mask = 0;
-        struct tval made = value_at(g, x->result[i].instr, 0, index, 0);
-        treg bits = tile_pack(k, &panel->matrix.array.layout, made.v[0], &mask);
-        k_store(k, bits, tile_row(x, panel, base->result[i], p), mask, panel->tag);
-    }
-    g->nbindings = bindings;
-    g->nmemos = memos;
-}
-
-/* Within the block: places past the result's edge are those at the edge once more. */
-static struct sx clamped(struct paneler *x, struct sx at, struct sx places, int64_t size) {
-    if (sx_is_const(places) && places.c == size) return at;
-    struct kernel *k = x->job.k;
-    struct sx last = sx_addi(places, -1);
-    treg least = sx_is_const(last) ? k_binary_i(k, TPU_SMINS, sx_reg(k, at), last.c)
-                                   : k_binary(k, TPU_SMINS, sx_reg(k, at), sx_reg(k, last));
-    return sx_of(least, 0, size - 1);
-}
-
-static struct sx within(struct sx at, int64_t size) {
-    if (at.low < 0) at.low = 0;
-    if (at.high > size - 1) at.high = size - 1;
-    return at;
-}
-
-static void finish_tiles(struct paneler *x, const struct bases_beside *base,
-                         const struct region *r) {
-    enum { SIDE = 4 };
-    struct kernel *k = x->job.k;
-    const int64_t *block = x->plan.block;
-    int64_t side = block[PANEL_M] < SIDE ? block[PANEL_M] : SIDE;
-    struct loop batch_loop, tile_loop, group_loop;
-    struct place p;
-    p.batch =
-        clamped(x, loop_begin(k, &batch_loop, block[PANEL_BATCH]), r->batches, block[PANEL_BATCH]);
-    p.tile = clamped(x, loop_begin(k, &tile_loop, block[PANEL_N]), r->tiles, block[PANEL_N]);
-    p.all_batch = sx_add(k, r->batch, p.batch);
-    p.all_tile = within(sx_add(k, r->tile, p.tile), x->plan.c.tiles);
-    int64_t turns = (block[PANEL_M] + side - 1) / side;
-    struct sx first = sx_muli(k, loop_begin(k, &group_loop, turns), (int32_t)side);
-    for (int i = 0; i < side; i++) {
-        struct sx at = sx_addi(first, i);
-        bool may_pass = turns * side != block[PANEL_M] || !sx_is_const(r->groups) ||
-                        r->groups.c != block[PANEL_M];
-        p.group = within(may_pass ? clamped(x, at, r->groups, -1) : at, block[PANEL_M]);
-        p.all_group = within(sx_add(k, r->group, p.group), x->plan.c.groups);
-        finish_tile(x, base, &p);
-    }
-    loop_end(k, &group_loop, 0);
-    loop_end(k, &tile_loop, 0);
-    loop_end(k, &batch_loop, 0);
-}
-
-static struct region result_region(struct paneler *x, const struct matrix *m) {
-    return region_of(x, x->at, m, PANEL_M, PANEL_N);
-}
-
-static int moved_count(const struct beside *list, int n) {
-    int count = 0;
-    for (int i = 0; i < n; i++)
-        count += !list[i].panel.direct;
-    return count;
-}
-
-static int sends(const struct paneler *x) {
-    return x->passes ? moved_count(x->result, x->nresult) : 1;
-}
-
-static void load_extras(struct paneler *x) {
-    for (int i = 0; i < x->nextra; i++) {
-        const struct panel *panel = &x->extra[i].panel;
-        struct region r = result_region(x, &panel->matrix);
-        if (panel->direct) continue;
-        move_region(x, panel, &r, sx_const((int32_t)panel->row), true, PANEL_FLAG_EXTRA, 0);
-        k_block(x->job.k);
-    }
-}
-
-static void send(struct paneler *x, const struct panel *panel, struct sx row) {
-    struct region r = result_region(x, &panel->matrix);
-    move_region(x, panel, &r, row, false, PANEL_FLAG_RESULT, 0);
-    k_block(x->job.k);
-}
-
-static void finish_block(struct paneler *x) {
-    struct kernel *k = x->job.k;
-    struct sx zero = sx_const(0);
-    wait_if(x, PANEL_FLAG_RESULT, sends(x), k_binary_i(k, TPU_SGTS, x->done, 0));
-    if (!x->passes) {
-        send(x, &x->c, panel_block_row(x, &x->c, x->c_buffer, zero, zero, zero));
-        if (x->c.buffers > 1) k_count_around(k, x->c_buffer, x->c.buffers, 0);
-    } else {
-        struct bases_beside base;
-        struct region r = result_region(x, &x->plan.c);
-        wait_if(x, PANEL_FLAG_EXTRA, moved_count(x->extra, x->nextra), 0);
-        base.c = panel_block_row(x, &x->c, x->c_buffer, zero, zero, zero);
-        for (int i = 0; i < x->nextra; i++)
-            base.extra[i] = panel_block_row(x, &x->extra[i].panel, 0, r.batch, r.group, r.tile);
-        for (int i = 0; i < x->nresult; i++)
-            base.result[i] = panel_block_row(x, &x->result[i].panel, 0, r.batch, r.group, r.tile);
-        finish_tiles(x, &base, &r);
-        k_block(k);
-        for (int i = 0; i < x->nresult; i++)
-            if (!x->result[i].panel.direct)
-                send(x, &x->result[i].panel, sx_const((int32_t)x->result[i].panel.row));
-    }
-    k_add_if(k, x->done, 1, 0);
-    k_block(k);
-}
-
 /* ---- block after block ---- */
 
 /* Moves next[] on, and says which of the operands' blocks are others then (1 or 0). */
@@ -795,9 +595,9 @@ static void run_step(struct paneler *x) {
     const struct panel_plan *plan = &x->plan;
     const struct panel *loaded = plan->a_turned ? &x->raw : &x->a;
     treg a_other, b_other;
-    if (!x->b.direct) wait_if(x, PANEL_FLAG_B, 1, holds(x, x->b_fresh));
+    if (!x->b.direct) panel_wait(x, PANEL_FLAG_B, 1, holds(x, x->b_fresh));
     int loads = plan->window.used ? (int)plan->window.image_block : 1;
-    if (!loaded->direct) wait_if(x, PANEL_FLAG_A, loads, holds(x, x->a_fresh));
+    if (!loaded->direct) panel_wait(x, PANEL_FLAG_A, loads, holds(x, x->a_fresh));
     k_block(k);
     if (plan->window.used) {
         int branch = if_begin(k, holds(x, x->a_fresh), false);
@@ -835,7 +635,7 @@ static void run_step(struct paneler *x) {
     }
     if (x->nextra) {
         int branch = if_begin(k, s_compare(k, TPU_SEQ, base.k_first, sx_const(0)), false);
-        load_extras(x);
+        panel_load_extras(x);
         if_end(k, branch);
     }
     multiply(x, &base);
@@ -844,7 +644,7 @@ static void run_step(struct paneler *x) {
         treg last = k_binary_i(k, TPU_SEQ, x->at[PANEL_K], (int32_t)plan->blocks[PANEL_K] - 1);
         branch = if_begin(k, last, false);
     }
-    finish_block(x);
+    panel_finish_block(x);
     if (branch >= 0) if_end(k, branch);
     for (int i = 0; i < PANEL_AXES && x->steps > 1; i++)
         k_move_s(k, x->at[i], x->next[i]);
@@ -872,135 +672,13 @@ static void run_steps(struct paneler *x) {
     loop_begin(k, &loop, x->steps);
     run_step(x);
     loop_end(k, &loop, 0);
-    wait_if(x, PANEL_FLAG_RESULT, sends(x), 0);
-}
-
-/* ---- what is fused ---- */
-
-static const struct hlo_instr *result_of(const struct hlo_instr *kernel, int leaf) {
-    const struct hlo_instr *root = kernel->opcode == OP_FUSION ? kernel->called[0]->root : kernel;
-    return root->opcode == OP_TUPLE ? root->operands[leaf] : root;
-}
-
-/* An array that has its tiles where the product's result has them. */
-static bool find_beside(struct paneler *x, const struct hlo_instr *instr, int leaf,
-                        struct beside *beside) {
-    const struct matrix *c = &x->plan.c;
-    struct tarray array;
-    if (!leaf_array(x->job.lower, instr, leaf, &array)) return false;
-    const struct tpu_layout *layout = &array.layout;
-    if (layout->planes != 1 || layout->packing > 2 || layout->rank != c->array.layout.rank ||
-        (layout->rank == 1 && layout->packing > 1))
-        return false;
-    for (int i = 0; i < layout->rank; i++)
-        if (layout->order[i] != c->array.layout.order[i] ||
-            layout->dims[i] != c->array.layout.dims[i])
-            return false;
-    int32_t tile = layout->rank == 1 ? 1 : layout->tile_rows / layout->packing;
-    beside->panel.matrix = (struct matrix){instr, array, c->groups, c->tiles, tile};
-    return true;
-}
-
-static bool find_results(struct paneler *x, const struct hlo_instr *kernel) {
-    x->nresult = kernel->shape->nleaves;
-    if (x->nresult > PANEL_MOST_RESULTS) return false;
-    for (int l = 0; l < x->nresult; l++) {
-        x->result[l].instr = result_of(kernel, l);
-        if (!find_beside(x, kernel, l, &x->result[l])) return false;
-    }
-    const struct matrix *first = &x->result[0].panel.matrix;
-    x->passes = x->is_fused || first->array.layout.type != TYPE_F32;
-    return true;
-}
-
-/* Every use of the parameter is at the place that is computed. */
-static bool is_read_in_place(const struct hlo_computation *body, const struct hlo_instr *at,
-                             const struct shape *like) {
-    if (!shape_is_array(at->shape) || !shape_same_dims(at->shape, like)) return false;
-    FOR_EACH_INSTR(user, body) {
-        bool uses = false;
-        for (int i = 0; i < user->noperands; i++)
-            uses |= user->operands[i] == at;
-        if (!uses || user->opcode == OP_TUPLE) continue;
-        if (!shape_is_array(user->shape) || !shape_same_dims(user->shape, like) ||
-            !(opcode_info(user->opcode)->flags & OP_FLAG_ELEMENTWISE))
-            return false;
-    }
-    return true;
-}
-
-/* The kernel's operands: A and B, those that come block by block, and others, which stay as a
- * whole. */
-static void find_extras(struct paneler *x, const struct hlo_instr *kernel) {
-    const struct hlo_computation *body = kernel->called[0];
-    for (int i = 0; i < kernel->noperands; i++) {
-        struct beside extra = {.instr = body->parameters[i]};
-        if (x->nextra == PANEL_MOST_EXTRAS ||
-            !is_read_in_place(body, extra.instr, x->plan.p.instr->shape) ||
-            kernel->operands[i]->opcode == OP_CONSTANT ||
-            !find_beside(x, kernel->operands[i], 0, &extra))
-            continue;
-        x->extra[x->nextra++] = extra;
-    }
-}
-
-static bool is_used_by(const struct hlo_computation *body, const struct hlo_instr *instr,
-                       const struct hlo_instr *product) {
-    FOR_EACH_INSTR(user, body) {
-        for (int i = 0; i < user->noperands; i++) {
-            if (user->operands[i] != instr || user == product) continue;
-            if (user->opcode != OP_CONVERT || is_used_by(body, user, product)) return true;
-        }
-    }
-    return instr == body->root;
-}
-
-/* Brings what is read as a whole. False where it would not all stay in VMEM. */
-static bool stage_others(struct paneler *x, const struct hlo_instr *kernel) {
-    const struct hlo_computation *body = kernel->called[0];
-    for (int i = 0; i < kernel->noperands; i++) {
-        const struct hlo_instr *operand = kernel->operands[i], *inside = body->parameters[i];
-        bool comes = !is_used_by(body, inside, x->plan.p.instr);
-        for (int e = 0; e < x->nextra; e++)
-            comes |= x->extra[e].instr == inside;
-        if (comes || (operand->opcode == OP_CONSTANT && operand->shape->count == 1)) continue;
-        struct tarray array;
-        if (!leaf_array(x->job.lower, operand, 0, &array)) return false;
-        job_bring(&x->job, &array);
-        if (!array.in_vmem) return false;
-        value_bind_array(&x->job.g, inside, 0, &array);
-    }
-    job_wait(&x->job);
-    return true;
-}
-
-static bool has_inner_arrays(const struct hlo_computation *body) {
-    FOR_EACH_INSTR(instr, body)
-    if (instr->ncalled || (instr->opcode == OP_CONSTANT && instr->shape->count > 1)) return true;
-    return false;
-}
-
-/* Rows of memory that a tile of the result takes in what stands beside it. */
-static int64_t extra_rows(const struct paneler *x) {
-    int64_t rows = 0;
-    for (int i = 0; i < x->nextra; i++)
-        rows += x->extra[i].panel.matrix.array.in_vmem ? 0 : x->extra[i].panel.matrix.tile;
-    for (int i = 0; i < x->nresult; i++)
-        rows += x->result[i].panel.matrix.array.in_vmem ? 0 : x->result[i].panel.matrix.tile;
-    return x->passes ? rows + 1 : 0;
-}
-
-static bool prepare(struct paneler *x, const struct hlo_instr *kernel) {
-    if (x->is_fused && has_inner_arrays(kernel->called[0])) return false;
-    if (!find_results(x, kernel)) return false;
-    if (x->is_fused) find_extras(x, kernel);
-    return true;
+    panel_wait(x, PANEL_FLAG_RESULT, panel_sends(x), 0);
 }
 
 static bool make_room(struct paneler *x, const struct hlo_instr *kernel) {
     const struct tpu_chip *chip = &x->job.lower->options->chip;
-    if (x->is_fused && !stage_others(x, kernel)) return false;
-    if (!panel_cut(&x->plan, chip, job_rows_left(&x->job), extra_rows(x))) return false;
+    if (x->is_fused && !panel_stage_others(x, kernel)) return false;
+    if (!panel_cut(&x->plan, chip, job_rows_left(&x->job), panel_extra_rows(x))) return false;
     x->steps = 1;
     for (int i = 0; i < PANEL_AXES; i++)
         x->steps *= x->plan.blocks[i];
@@ -1011,7 +689,8 @@ bool lower_panel(struct lower *lower, const struct hlo_instr *kernel, const stru
                  bool *taken) {
     struct paneler x = {.is_fused = kernel != p->instr};
     x.job.lower = lower;
-    *taken = panel_find(&x.plan, kernel, p) && panel_locate(&x.plan, lower) && prepare(&x, kernel);
+    *taken = panel_find(&x.plan, kernel, p) && panel_locate(&x.plan, lower) &&
+             panel_find_fused(&x, kernel);
     if (!*taken) return true;
     job_open(&x.job, lower, kernel);
     if (!make_room(&x, kernel)) {

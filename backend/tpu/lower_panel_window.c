@@ -1,6 +1,6 @@
 /* Convolutions as products of panels: bands of the input, in VMEM with a border of zeros, so that a
  * place of the window is a number of rows from one to the next. */
-#include "backend/tpu/panel.h"
+#include "backend/tpu/lower_panel.h"
 
 /* Words of SMEM from its end: a table of places of k, and one of features in each. */
 static int table_word(const struct paneler *x, int table) {
