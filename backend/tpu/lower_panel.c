@@ -58,17 +58,27 @@ static bool is_direct(const struct paneler *x, const struct matrix *m, bool alon
     return n_whole && k_whole && m->groups == plan->total[PANEL_K] * TILE_GROUPS;
 }
 
+static bool make_window_operands(struct paneler *x) {
+    const struct panel_plan *plan = &x->plan;
+    struct panel_rows rows = panel_rows(plan);
+    int64_t groups = (plan->b_turned ? panel_width(plan) : plan->block[PANEL_K]) * TILE_GROUPS;
+    struct panel *band = plan->window.fold ? &x->raw : &x->a;
+    band->matrix = plan->a;
+    if (plan->window.fold && !panel_make(x, &x->a, rows.turned, 1, 0, 0)) return false;
+    if (!panel_make(x, band, rows.a, panel_buffers(plan, true), 0, 0)) return false;
+    /* Folded rows of a tile of k follow each other, however few there are in a tile of memory. */
+    if (plan->window.fold) x->b.matrix.tile = plan->b.tile;
+    return panel_make(x, &x->b, rows.b, panel_buffers(plan, false), groups,
+                      plan->window.fold ? TPU_SUBLANES : plan->b.tile);
+}
+
 static bool make_operands(struct paneler *x) {
     const struct panel_plan *plan = &x->plan;
     struct panel_rows rows = panel_rows(plan);
     int64_t k_groups = plan->block[PANEL_K] * TILE_GROUPS;
     x->a.matrix = plan->a;
     x->b.matrix = plan->b;
-    if (plan->window.used)
-        return panel_make(x, &x->a, rows.a, panel_buffers(plan, true), 0, 0) &&
-               panel_make(x, &x->b, rows.b, panel_buffers(plan, false),
-                          plan->b_turned ? panel_width(plan) * TILE_GROUPS : k_groups,
-                          plan->b.tile);
+    if (plan->window.used) return make_window_operands(x);
     if (plan->a_turned) {
         x->raw.matrix = plan->a;
         if (!panel_make(x, &x->raw, rows.a, 1, k_groups, plan->a.tile)) return false;
@@ -403,7 +413,10 @@ static void push_weights(struct paneler *x, const struct walk *walk, const struc
     int rows = rows_of_push(&x->b), groups = rows / TPU_SUBLANES;
     for (int i = 0; i < TPU_MXU_DIM / rows; i++) {
         treg mask = 0, w = 0;
-        if (plan->ragged_k) mask = plan->b_turned ? t->lanes : mask_of_rows(x, t, i);
+        if (plan->window.fold)
+            mask = panel_fold_mask(x, i);
+        else if (plan->ragged_k)
+            mask = plan->b_turned ? t->lanes : mask_of_rows(x, t, i);
         for (int u = 0; u < plan->units; u++) {
             struct sx row = sx_addi(t->b, u * walk->b_unit + i * groups * x->b.group_step);
             if (u == 0 || walk->b_unit) w = k_load(k, row, MIR_STRIDE_1, sx_const(0), x->b.tag);
@@ -429,7 +442,8 @@ static void push_data(struct paneler *x, const struct walk *walk, const struct t
     const struct panel_plan *plan = &x->plan;
     enum tpu_op op = data_op(x, part);
     int groups = op == TPU_MPUSHBF ? 2 : 1;
-    int32_t step = plan->window.used ? (int32_t)plan->window.w.stride : 1;
+    const struct panel_window *window = &plan->window;
+    int32_t step = window->used && !window->fold ? (int32_t)window->w.stride : 1;
     enum mir_stride stride = step == 1 ? MIR_STRIDE_1 : MIR_STRIDE_IMM;
     for (int i = 0; i < plan->chunk; i += groups) {
         treg v = 0;
@@ -593,7 +607,7 @@ static struct sx settled(struct kernel *k, struct sx at) {
 static void run_step(struct paneler *x) {
     struct kernel *k = x->job.k;
     const struct panel_plan *plan = &x->plan;
-    const struct panel *loaded = plan->a_turned ? &x->raw : &x->a;
+    const struct panel *loaded = plan->a_turned || plan->window.fold ? &x->raw : &x->a;
     treg a_other, b_other;
     if (!x->b.direct) panel_wait(x, PANEL_FLAG_B, 1, holds(x, x->b_fresh));
     int loads = plan->window.used ? (int)plan->window.image_block : 1;
@@ -602,6 +616,7 @@ static void run_step(struct paneler *x) {
     if (plan->window.used) {
         int branch = if_begin(k, holds(x, x->a_fresh), false);
         panel_clear_edges(x);
+        if (plan->window.fold) panel_fold_band(x);
         if_end(k, branch);
     }
     if (plan->a_turned) {

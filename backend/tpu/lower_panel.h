@@ -28,7 +28,7 @@ struct beside {
 struct paneler {
     struct job job;
     struct panel_plan plan;
-    struct panel a, raw, b, c; /* raw: A before it is turned */
+    struct panel a, raw, b, c; /* raw: A before it is turned or folded */
     struct beside extra[PANEL_MOST_EXTRAS], result[PANEL_MOST_RESULTS];
     int nextra, nresult;
     bool passes;   /* over each block of C before it leaves */
@@ -98,6 +98,10 @@ void panel_load_band(struct paneler *x, const treg *block, treg buffer, treg pre
 void panel_load_filter(struct paneler *x, const treg *block, treg buffer, treg predicate);
 /* Zeros where the band in use lies past the input's edges. */
 void panel_clear_edges(struct paneler *x);
+/* The band in use, its places of a row of the window side by side. */
+void panel_fold_band(struct paneler *x);
+/* Mask of rows of weights that count in push `push` of a folded tile of k; 0: all. */
+treg panel_fold_mask(struct paneler *x, int push);
 /* Of a place of k: rows of VMEM from the band's first, and features that count in its tile. */
 struct sx panel_window_offset(struct paneler *x, struct sx k);
 struct sx panel_window_limit(struct paneler *x, struct sx k);

@@ -8,6 +8,11 @@ static int table_word(const struct paneler *x, int table) {
     return (int)(words - (table + 1) * x->plan.total[PANEL_K]);
 }
 
+/* Where bands come to. */
+static const struct panel *band_of(const struct paneler *x) {
+    return x->plan.window.fold ? &x->raw : &x->a;
+}
+
 static int32_t plane_rows(const struct paneler *x) {
     const struct panel_window *w = &x->plan.window;
     return (int32_t)(w->image_block * w->band * w->pitch);
@@ -26,6 +31,7 @@ static void write_tables(struct paneler *x) {
         int64_t tile = i % tiles, place = i / tiles;
         int64_t at = window_place(&w->h, place / w->w.size) * w->pitch +
                      window_place(&w->w, place % w->w.size) + tile * plane_rows(x);
+        if (w->fold) at = window_place(&w->h, i) * w->out_groups * TPU_SUBLANES;
         int32_t left = (int32_t)(w->features - tile * TPU_LANES);
         int32_t values[] = {(int32_t)at, left < TPU_LANES ? left : TPU_LANES};
         for (int t = 0; t < 2; t++)
@@ -53,6 +59,7 @@ struct sx panel_window_offset(struct paneler *x, struct sx k) {
 
 struct sx panel_window_limit(struct paneler *x, struct sx k) {
     const struct panel_window *w = &x->plan.window;
+    if (w->fold) return sx_const(TPU_LANES);
     if (x->plan.a.tiles == 1 || !x->plan.ragged_k) return sx_const((int32_t)w->features);
     return look_up(x, k, 1);
 }
@@ -63,17 +70,17 @@ static void clear_rows(struct paneler *x, struct sx first, int64_t rows) {
     struct loop loop;
     if (whole) {
         struct sx at = sx_muli(k, loop_begin(k, &loop, whole), TPU_SUBLANES);
-        k_store(k, k_const(k, 0), sx_add(k, first, at), 0, x->a.tag);
+        k_store(k, k_const(k, 0), sx_add(k, first, at), 0, band_of(x)->tag);
         loop_end(k, &loop, 0);
     }
     if (!over) return;
     treg mask = ix_within(k, ix_rows(sx_const(0)), 0, (int32_t)over - 1);
-    k_store(k, k_const(k, 0), sx_addi(first, (int32_t)whole * TPU_SUBLANES), mask, x->a.tag);
+    k_store(k, k_const(k, 0), sx_addi(first, (int32_t)whole * TPU_SUBLANES), mask, band_of(x)->tag);
 }
 
 void panel_start_windows(struct paneler *x) {
     write_tables(x);
-    clear_rows(x, sx_const((int32_t)x->a.row), x->a.rows * x->a.buffers);
+    clear_rows(x, sx_const((int32_t)band_of(x)->row), band_of(x)->rows * band_of(x)->buffers);
 }
 
 /* The block's first image and row of results. */
@@ -116,7 +123,7 @@ void panel_load_band(struct paneler *x, const treg *block, treg buffer, treg pre
     struct panel_move move = {.count = {sx_const(groups), sx_const(tiles), count},
                               .home = {tiles * a->tile, a->tile, line},
                               .here = {a->tile, plane_rows(x), pitch}};
-    struct sx base = panel_block_row(x, &x->a, buffer, zero, zero, zero);
+    struct sx base = panel_block_row(x, band_of(x), buffer, zero, zero, zero);
     base = sx_addi(base, (int32_t)w->w.pad_low);
     base = sx_add(k, base, sx_muli(k, sx_sub(k, first, top), pitch));
     for (int i = 0; i < w->image_block; i++) {
@@ -134,13 +141,22 @@ void panel_load_filter(struct paneler *x, const treg *block, treg buffer, treg p
     const struct panel_window *w = &plan->window;
     const struct matrix *b = &plan->b;
     int32_t places = (int32_t)(w->h.size * w->w.size), line = (int32_t)b->tiles * b->tile;
-    int32_t a_tiles = (int32_t)plan->a.tiles, zero_tile = TILE_GROUPS * x->b.group_step;
+    int32_t a_tiles = (int32_t)plan->a.tiles, k_tile = TILE_GROUPS * x->b.group_step;
     struct sx n = panel_first(x, block, PANEL_N), zero = sx_const(0), home;
     struct sx row = panel_block_row(x, &x->b, buffer, zero, zero, zero);
     struct panel_move move = {.home = {line, b->tile, (int32_t)b->groups * line},
-                              .here = {x->b.group_step, x->b.tile_step, a_tiles * zero_tile}};
+                              .here = {x->b.group_step, x->b.tile_step, a_tiles * k_tile}};
     move.count[2] = sx_const(places);
-    if (plan->b_turned) {
+    if (w->fold) { /* rows of all places of a row of the window follow each other */
+        int32_t each = (int32_t)(b->groups * w->w.size);
+        move.count[0] = sx_const(each);
+        move.count[1] = panel_places_left(k, n, plan->block[PANEL_N], b->tiles);
+        move.count[2] = sx_const((int32_t)w->h.size);
+        move.home[2] = each * line;
+        move.here[0] = b->tile;
+        move.here[2] = k_tile;
+        home = sx_muli(k, n, b->tile);
+    } else if (plan->b_turned) {
         struct sx group = sx_muli(k, n, TILE_GROUPS);
         move.count[0] = panel_places_left(k, group, plan->block[PANEL_N] * TILE_GROUPS, b->groups);
         move.count[1] = sx_const((int32_t)b->tiles);
@@ -167,7 +183,7 @@ static void clear_right(struct paneler *x, struct sx base) {
     int64_t rows = plane_rows(x) / w->pitch * x->plan.a.tiles;
     struct sx at = sx_muli(k, loop_begin(k, &loop, rows), (int32_t)w->pitch);
     int32_t last = (int32_t)(w->w.pad_low + w->in_w - left);
-    k_store(k, k_const(k, 0), sx_addi(sx_add(k, base, at), last), mask, x->a.tag);
+    k_store(k, k_const(k, 0), sx_addi(sx_add(k, base, at), last), mask, band_of(x)->tag);
     loop_end(k, &loop, 0);
 }
 
@@ -189,7 +205,7 @@ void panel_clear_edges(struct paneler *x) {
     const struct panel_window *w = &x->plan.window;
     struct sx image, out, zero = sx_const(0);
     find_block(x, x->at, &image, &out);
-    struct sx base = panel_block_row(x, &x->a, x->a_buffer, zero, zero, zero);
+    struct sx base = panel_block_row(x, band_of(x), x->a_buffer, zero, zero, zero);
     base = sx_is_const(base) ? base : sx_of(sx_reg(k, base), base.low, base.high);
     if (w->row_block < w->out_h) {
         int64_t last = w->out_h - w->row_block;
@@ -201,4 +217,65 @@ void panel_clear_edges(struct paneler *x) {
         clear_lines(x, base, w->band - below, below, bottom);
     }
     clear_right(x, base);
+}
+
+/* ---- folded bands ---- */
+
+/* One group of 8 places of the results in a row of the band. */
+static treg fold_group(struct paneler *x, struct sx row, treg features) {
+    struct kernel *k = x->job.k;
+    const struct panel_window *w = &x->plan.window;
+    enum mir_stride kind = w->w.stride == 1 ? MIR_STRIDE_1 : MIR_STRIDE_IMM;
+    treg all = 0;
+    for (int i = 0; i < w->w.size; i++) {
+        struct sx at = sx_addi(row, (int32_t)window_place(&w->w, i));
+        treg v = k_load(k, at, kind, sx_const((int32_t)w->w.stride), x->raw.tag);
+        if (features) v = k_select(k, features, v, k_const(k, 0));
+        if (i) v = k_xlu_amount(k, TPU_XROT, v, sx_const(i * (int32_t)w->fold));
+        all = all ? k_binary(k, TPU_VOR, all, v) : v;
+    }
+    return all;
+}
+
+void panel_fold_band(struct paneler *x) {
+    enum { MOST = 48 };
+    struct kernel *k = x->job.k;
+    const struct panel_window *w = &x->plan.window;
+    int64_t together = w->out_groups;
+    struct loop parts, rows;
+    while (together > 1 && (w->out_groups % together || together * w->w.size > MOST))
+        together--;
+    treg features = w->features < TPU_LANES
+                        ? ix_within(k, ix_lanes(sx_const(0)), 0, (int32_t)w->features - 1)
+                        : 0;
+    int32_t group = TPU_SUBLANES * (int32_t)w->w.stride,
+            line = (int32_t)w->out_groups * TPU_SUBLANES;
+    struct sx first =
+        sx_muli(k, loop_begin(k, &parts, w->out_groups / together), (int32_t)together);
+    struct sx at = loop_begin(k, &rows, w->image_block * w->band);
+    struct sx from = sx_add(k, sx_muli(k, at, (int32_t)w->pitch), sx_muli(k, first, group));
+    struct sx to = sx_add(k, sx_muli(k, at, line), sx_muli(k, first, TPU_SUBLANES));
+    for (int i = 0; i < together; i++) {
+        treg v = fold_group(x, sx_addi(from, (int32_t)x->raw.row + i * group), features);
+        k_store(k, v, sx_addi(to, (int32_t)x->a.row + i * TPU_SUBLANES), 0, x->a.tag);
+    }
+    loop_end(k, &rows, 0);
+    loop_end(k, &parts, 0);
+}
+
+treg panel_fold_mask(struct paneler *x, int push) {
+    struct kernel *k = x->job.k;
+    const struct panel_window *w = &x->plan.window;
+    int32_t first = push * TPU_SUBLANES, fold = (int32_t)w->fold;
+    int32_t left = (int32_t)(w->features - first % (fold < TPU_SUBLANES ? TPU_SUBLANES : fold));
+    int32_t rows = fold * (int32_t)w->w.size - first;
+    treg mask = 0, place = k_sublane(k);
+    if (fold < TPU_SUBLANES) {
+        place = k_binary_i(k, TPU_VAND, place, fold - 1);
+        left = (int32_t)w->features;
+    }
+    if (left < (fold < TPU_SUBLANES ? fold : TPU_SUBLANES))
+        mask = k_binary_i(k, TPU_VLTS, place, left);
+    if (rows < TPU_SUBLANES) mask = m_and(k, mask, k_binary_i(k, TPU_VLTS, k_sublane(k), rows));
+    return mask;
 }

@@ -231,7 +231,8 @@ struct panel_rows panel_rows(const struct panel_plan *plan) {
     int64_t lanes = ceil_div(block[PANEL_M], TILE_GROUPS);
     if (plan->window.used) {
         rows.a = panel_window_band_rows(plan);
-        rows.b = block[PANEL_K] * width * TILE_GROUPS * plan->b.tile + TPU_SUBLANES;
+        rows.turned = plan->window.fold ? panel_window_fold_rows(plan) : 0;
+        rows.b = block[PANEL_K] * width * TILE_GROUPS * TPU_SUBLANES + TPU_SUBLANES;
         rows.c = width * pitch * TPU_SUBLANES;
         return rows;
     }
@@ -337,7 +338,7 @@ static int64_t buffers_of(const struct panel_plan *plan, const int64_t *axes, in
 
 int panel_buffers(const struct panel_plan *plan, bool of_a) {
     const int64_t a[] = {PANEL_BATCH, PANEL_M, PANEL_K}, b[] = {PANEL_BATCH, PANEL_N, PANEL_K};
-    if (of_a && plan->a_turned) return 1;
+    if (of_a && (plan->a_turned || plan->window.fold)) return 1;
     return (int)buffers_of(plan, of_a ? a : b, 3);
 }
 

@@ -27,6 +27,9 @@ struct panel_window {
     int64_t image_block, row_block; /* in a block of m: images, or rows of results of one */
     int64_t band, pitch;            /* rows of an image in VMEM, and what each takes there */
     int64_t out_groups;             /* of 8 places in a row of results */
+    /* Lanes that each place of a row of the window takes, where all of them are side by side in a
+     * tile of k: A is then the band with such lanes, for each place of the results. 0: none. */
+    int64_t fold;
 };
 
 struct panel_plan {
@@ -76,6 +79,8 @@ void panel_cut_windows(struct panel_plan *plan, const struct tpu_chip *chip,
                        void (*try_cut)(struct panel_plan *plan, void *user), void *user);
 /* Rows of VMEM from a chunk's first group of 8 places to another; past the chunk: to the next. */
 int32_t panel_window_row(const struct panel_plan *plan, int group);
+/* Rows of VMEM of a band as it comes, and of a folded one. */
 int64_t panel_window_band_rows(const struct panel_plan *plan);
+int64_t panel_window_fold_rows(const struct panel_plan *plan);
 
 #endif

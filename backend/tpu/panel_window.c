@@ -71,6 +71,12 @@ bool panel_find_window(struct panel_plan *plan) {
     plan->total[PANEL_M] = plan->c.groups;
     plan->total[PANEL_N] = plan->c.tiles;
     plan->total[PANEL_K] = w->h.size * w->w.size * plan->a.tiles;
+    int64_t lanes = b->row_tiles * b->tile_rows;
+    if (!plan->b_turned && w->w.size > 1 && lanes * w->w.size <= TPU_LANES) {
+        w->fold = lanes;
+        plan->total[PANEL_K] = w->h.size;
+        plan->ragged_k = true;
+    }
     return plan->total[PANEL_K] <= MOST_PLACES && w->out_groups <= MOST_CHUNK;
 }
 
@@ -82,11 +88,17 @@ int64_t panel_window_band_rows(const struct panel_plan *plan) {
            w->w.size * w->w.rhs_dilate + TPU_SUBLANES;
 }
 
+int64_t panel_window_fold_rows(const struct panel_plan *plan) {
+    const struct panel_window *w = &plan->window;
+    return (w->image_block * w->band + 1) * w->out_groups * TPU_SUBLANES;
+}
+
 int32_t panel_window_row(const struct panel_plan *plan, int group) {
     const struct panel_window *w = &plan->window;
     int64_t row = group / w->out_groups, within = group % w->out_groups;
     int64_t image = row / w->row_block, left = row % w->row_block;
     int64_t at = image * w->band + left * w->h.stride;
+    if (w->fold) return (int32_t)((at * w->out_groups + within) * TPU_SUBLANES);
     return (int32_t)(at * w->pitch + within * TPU_SUBLANES * w->w.stride);
 }
 
