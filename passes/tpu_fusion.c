@@ -120,8 +120,40 @@ static bool is_matrix(const struct shape *shape, struct int_list batch, struct i
     return free == 1 && lists_range(sum, batch.count, rank - 1);
 }
 
-/* Dots of matrices stream from HBM to HBM, block by block of the result, whatever their size. */
+static bool is_image(int batch, const int *spatial, int n, int feature) {
+    bool ordered = batch == 0 && feature == n + 1;
+    for (int s = 0; s < n; s++)
+        ordered &= spatial[s] == 1 + s;
+    return ordered;
+}
+
+/* Images of f32 with their features minor, of no more columns and places of the window than one
+ * loop takes. */
+static bool streams_convolution(const struct hlo_instr *conv) {
+    enum { MOST_COLUMNS = 192, MOST_PLACES = 512 };
+    const struct dim_labels *labels = instr_attr(conv, ATTR_DIM_LABELS)->dim_labels;
+    const struct window *window = instr_window(conv);
+    int n = labels->spatial;
+    int64_t places = (conv->operands[0]->shape->dims[labels->input_feature] + LANES - 1) / LANES;
+    if (n < 1 || n > 2 || instr_int(conv, ATTR_FEATURE_GROUP_COUNT, 1) > 1 ||
+        instr_int(conv, ATTR_BATCH_GROUP_COUNT, 1) > 1)
+        return false;
+    for (int s = 0; s < n; s++) {
+        if (window->v[s].lhs_dilate != 1 || window->v[s].pad_low < 0) return false;
+        if (labels->kernel_spatial[s] != s) return false;
+        places *= window->v[s].size;
+    }
+    return conv->operands[0]->shape->type == TYPE_F32 &&
+           conv->operands[1]->shape->type == TYPE_F32 &&
+           is_image(labels->input_batch, labels->input_spatial, n, labels->input_feature) &&
+           is_image(labels->output_batch, labels->output_spatial, n, labels->output_feature) &&
+           conv->shape->dims[n] <= MOST_COLUMNS && places <= MOST_PLACES;
+}
+
+/* Dots of matrices and convolutions stream from HBM to HBM, block by block of the result, whatever
+ * their size. */
 static bool streams_product(const struct hlo_instr *product) {
+    if (product->opcode == OP_CONVOLUTION) return streams_convolution(product);
     if (product->opcode != OP_DOT) return false;
     const struct shape *lhs = product->operands[0]->shape, *rhs = product->operands[1]->shape;
     return lhs->type == rhs->type && element_type_is_float(product->shape->type) &&
