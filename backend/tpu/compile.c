@@ -31,6 +31,7 @@ static bool lower_instr(struct lower *lower, const struct hlo_instr *instr) {
     bool taken;
     if (instr_is_alias(instr)) return true;
     if (!lower_move(lower, instr, &taken)) return false;
+    if (!taken && !lower_update(lower, instr, &taken)) return false;
     if (!taken && !lower_rows(lower, instr, &taken)) return false;
     if (!taken && instr->opcode == OP_COPY && !lower_transpose(lower, instr, &taken)) return false;
     if (!taken && !lower_fused_product(lower, instr, &taken)) return false;

@@ -118,6 +118,7 @@ bool lower_block(struct lower *lower, const struct hlo_instr *instr, bool *taken
 bool lower_transpose(struct lower *lower, const struct hlo_instr *instr, bool *taken);
 bool lower_rows(struct lower *lower, const struct hlo_instr *instr, bool *taken);
 bool lower_move(struct lower *lower, const struct hlo_instr *instr, bool *taken);
+bool lower_update(struct lower *lower, const struct hlo_instr *instr, bool *taken);
 bool lower_while(struct lower *lower, const struct hlo_instr *instr);
 bool lower_conditional(struct lower *lower, const struct hlo_instr *instr);
 bool lower_scatter(struct lower *lower, const struct hlo_instr *instr);

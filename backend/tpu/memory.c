@@ -19,10 +19,10 @@ static int64_t padded_size(void *user, const struct shape *shape) {
 }
 
 /* A result is written while operands are still read, so nothing is written over them but in the
- * loops that copy insertion has prepared. */
-static bool no_sharing(void *user, const struct hlo_instr *instr, int operand, int leaf) {
-    (void)user, (void)instr, (void)operand, (void)leaf;
-    return false;
+ * loops that copy insertion has prepared, and where only a part is written. */
+static bool can_share(void *user, const struct hlo_instr *instr, int operand, int leaf) {
+    (void)user;
+    return operand == 0 && leaf == 0 && lower_updates_in_place(instr);
 }
 
 static bool add_size(int64_t *sum, int64_t size) {
@@ -153,7 +153,7 @@ static void plan_hbm(struct arena *arena, struct tpu_memory *memory) {
 
 const struct tpu_memory *tpu_memory_plan(struct arena *arena, struct hlo_module *module,
                                          int64_t vmem_rows, struct diag *diag) {
-    struct buffer_options options = {.can_share = no_sharing, .size = padded_size};
+    struct buffer_options options = {.can_share = can_share, .size = padded_size};
     struct tpu_memory *memory = arena_alloc(arena, sizeof *memory);
     memory->buffers = buffer_assign(arena, module, &options, diag);
     if (!memory->buffers) return NULL;

@@ -39,4 +39,8 @@ int64_t tpu_memory_top(const struct tpu_memory *memory, const struct hlo_instr *
 int64_t tpu_memory_address(const struct tpu_memory *memory, const struct hlo_instr *instr,
                            int leaf);
 
+/* lower_update.c: whether a dynamic-update-slice is a DMA, which may leave the rest of its operand
+ * where it is. */
+bool lower_updates_in_place(const struct hlo_instr *instr);
+
 #endif
