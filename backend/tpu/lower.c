@@ -271,6 +271,8 @@ void job_copy(struct job *job, const struct hlo_instr *operand, int leaf,
               const struct tarray *result) {
     struct tarray from;
     if (!leaf_array(job->lower, operand, leaf, &from) || !result->layout.memory_rows) return;
+    /* A resident operand that dies here may lie where the result stays. */
+    if (from.in_vmem && result->in_vmem && from.row == result->row) return;
     copy_array(job, &from, result, FLAG_IN);
     job->waiting++;
 }
