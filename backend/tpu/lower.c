@@ -153,7 +153,12 @@ static const char *finish_code(struct job *job) {
     if (lower->code.count == first) lower->nlines--;
     if (why) return why;
     if (mir->spill_row + 8 * (int64_t)mir->spill_rows > vmem_rows(lower))
-        return "a kernel needs more VMEM than there is";
+        return arena_printf(
+            lower->arena,
+            "Resource exhausted: the kernel needs %lld KiB of VMEM, values that stay "
+            "there and spilled registers included; a core of TPU %s has %lld KiB",
+            (long long)(mir->spill_row + 8 * (int64_t)mir->spill_rows) / 2,
+            lower->options->chip.name, (long long)vmem_rows(lower) / 2);
     if (SMEM_SPILL + mir->spill_words > lower->options->chip.smem_bytes / 4)
         return "a kernel needs more SMEM than there is";
     return NULL;

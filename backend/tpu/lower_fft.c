@@ -261,13 +261,31 @@ static bool prepare(struct fft *f) {
     return find_side(f, &f->in) && find_side(f, &f->out);
 }
 
+static const char *why_not(const struct fft *f) {
+    const struct lower *lower = f->job.lower;
+    int64_t radices[FFT_MOST_FACTORS];
+    if (f->n > 1 && !fft_radices(f->n, radices))
+        return "transforms of this length are not supported on TPU: a prime factor is too large";
+    /* Roots and two arrays of columns, two planes each; blocks of operand and result. */
+    int64_t rows = (6 + 4) * f->padded;
+    return arena_printf(
+        lower->arena,
+        "Resource exhausted: transforms of length %lld need %lld KiB of VMEM, a core "
+        "of TPU %s has %lld KiB, of which %lld KiB are taken by others",
+        (long long)f->n, (long long)rows / 2, lower->options->chip.name,
+        (long long)(lower->options->chip.vmem_bytes / 1024),
+        (long long)tpu_memory_top(lower->memory, f->instr) / 2);
+}
+
 bool lower_fft(struct lower *lower, const struct hlo_instr *instr) {
     struct fft f = {.instr = instr};
     struct loop blocks;
     if (instr->shape->count == 0) return true;
     read_instr(&f);
     job_open(&f.job, lower, instr);
-    if (prepare(&f) && make_table(&f)) {
+    int64_t radices[FFT_MOST_FACTORS];
+    bool known = f.n == 1 || fft_radices(f.n, radices);
+    if (known && prepare(&f) && make_table(&f)) {
         struct kernel *k = f.job.k;
         struct sx block = loop_begin(k, &blocks, (f.groups + f.block - 1) / f.block);
         struct sx first = sx_muli(k, block, (int32_t)f.block);
@@ -276,7 +294,7 @@ bool lower_fft(struct lower *lower, const struct hlo_instr *instr) {
         loop_end(k, &blocks, 0);
         job_take(&f.job, 0, &f.out.array);
     } else {
-        f.job.g.why = "transforms of this size are not supported on TPU";
+        f.job.g.why = why_not(&f);
     }
     return job_close(&f.job);
 }

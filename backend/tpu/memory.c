@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "backend/tpu/residency.h"
 #include "backend/tpu/tpu.h"
@@ -278,21 +279,30 @@ static void note_buffer(struct report *report, int number) {
               dense ? (double)buffer->size / (double)dense : 1.0, help);
 }
 
-/* Bytes of everything at the peak where dimension 0 of those that have `batch` there is `size`,
- * each in its best layout, or in its own. */
+/* Bytes of a buffer whose dimension 0, where that is `batch`, is `size`, in its best layout or in
+ * its own. */
+static double bytes_with(struct report *report, const struct buffer *buffer, int64_t batch,
+                         int64_t size, bool best) {
+    struct shape shape = *buffer_shape(report, buffer);
+    bool smaller = batch && shape.rank > 1 && shape.dims[0] == batch;
+    int64_t dims[SHAPE_MAX_RANK];
+    struct tpu_layout layout;
+    if (smaller) {
+        memcpy(dims, shape.dims, (size_t)shape.rank * sizeof *dims);
+        dims[0] = size;
+        shape.dims = dims;
+        shape.count = shape.count / batch * size;
+    }
+    if (!(smaller || best)) return (double)buffer->size;
+    bool known = best ? tpu_layout_best(&layout, &shape) : tpu_layout_of(&layout, &shape);
+    return known ? (double)layout.bytes : (double)buffer->size;
+}
+
+/* The same of everything at the peak. */
 static double total_with(struct report *report, int64_t batch, int64_t size, bool best) {
     double total = 0;
-    for (int i = 0; i < report->count; i++) {
-        const struct buffer *buffer = report->largest[i];
-        const struct shape *shape = buffer_shape(report, buffer);
-        struct tpu_layout layout;
-        double bytes = (double)buffer->size;
-        if (best ? tpu_layout_best(&layout, shape) : tpu_layout_of(&layout, shape))
-            bytes = best ? (double)layout.bytes : bytes;
-        if (batch && shape->rank > 1 && shape->dims[0] == batch)
-            bytes = bytes / (double)batch * (double)size;
-        total += bytes;
-    }
+    for (int i = 0; i < report->count; i++)
+        total += bytes_with(report, report->largest[i], batch, size, best);
     return total;
 }
 
@@ -319,7 +329,7 @@ static void note_batch(struct report *report, bool best) {
 static void note_help(struct report *report) {
     double capacity = (double)report->chip->hbm_bytes, best = total_with(report, 0, 0, true);
     bool layouts_fit = best <= capacity;
-    bool differ = best < total_with(report, 0, 0, false);
+    bool differ = best < 0.99 * total_with(report, 0, 0, false);
     if (differ)
         diag_note(report->diag, (struct src_loc){0},
                   "with the layouts named above the program needs about %s, which %s", SIZE(best),
