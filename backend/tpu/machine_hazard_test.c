@@ -66,6 +66,11 @@ static const struct wrong wrongs[] = {
     {"{ eexp v1 }\n{ stall 40 }", 5, "a halt with results in the EUP's FIFO"},
     {"{ v2s v1 }\n{ stall 40 }", 5, "a halt with words in the V2S FIFO"},
     {"{ xrot v1, 1 }\n{ stall 40 }", 5, "a halt with results in the XLU's FIFO"},
+    {"{ wpush.bf16 u0, v1, set0, start }\n{ wpush.bf16 u0, v1, set0 }\n"
+     "{ wpush.bf16 u0, v1, set0 }\n{ wpush.bf16 u0, v1, set0 }\n{ wpush.bf16 u0, v1, set0 }\n"
+     "{ wpush.bf16 u0, v1, set0 }\n{ wpush.bf16 u0, v1, set0 }\n{ wpush.bf16 u0, v1, set0 }\n"
+     "{ mpush.f32 u0, v1, set0 }\n{ stall 900 }",
+     13, "a halt with results in matrix unit 0"},
     /* matrix units and transposes */
     {"{ mpush.f32 u0, v1, set0 }", 0, "weight set 0 has 0 of 128 rows"},
     {"{ wpush.f32 u0, v1, set1 }", 0, "weights that no START came before"},
@@ -99,6 +104,14 @@ static const struct wrong wrongs[] = {
      "out of range: the DMA's source in VMEM, from word 32700"},
     {DESCRIPTOR(0x31, 0, 8100) "{ dma s1 }", DESCRIPTOR_BUNDLES,
      "out of range: the DMA's destination in HBM, from word 8100"},
+    {DESCRIPTOR(0x31, 0, 0) SST(3, -1) SST(4, 2) "{ dma s1 }", DESCRIPTOR_BUNDLES + 4,
+     "a DMA of more than 2^32 words"},
+    {DESCRIPTOR(0x34, 0, 6144) "{ dma s1 }\n{ stall 2000 }\n{ vst v1, 0, 48, 1 }",
+     DESCRIPTOR_BUNDLES + 2, "race: a DMA that has not been waited for writes VMEM row 48"},
+    {DESCRIPTOR(0x38, 0, 300) "{ dma s1 }\n{ smov s2, 0 }\n{ sst s2, s2, 310 }",
+     DESCRIPTOR_BUNDLES + 2, "race: a DMA that has not been waited for writes SMEM word 310"},
+    {DESCRIPTOR(0x32, 300, 0) "{ dma s1 }\n{ smov s2, 0 }\n{ sst s2, s2, 310 }",
+     DESCRIPTOR_BUNDLES + 2, "race: a DMA that has not been waited for reads SMEM word 310"},
     {DESCRIPTOR(0x30031, 0, 0) "{ dma s1 }", DESCRIPTOR_BUNDLES,
      "a DMA to core 3, and there are 1"},
     {DESCRIPTOR(0x35, 6144, 6200) "{ dma s1 }", DESCRIPTOR_BUNDLES,

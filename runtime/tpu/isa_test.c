@@ -136,7 +136,66 @@ static void invalid_bundles(void **state) {
     refuse(&b, "a store of stride 0");
     b = (struct tpu_bundle){0};
     b.slot[TPU_MISC] = (struct tpu_instr){.op = TPU_XTRL, .pred = TPU_ALWAYS, .b = 17};
-    refuse(&b, "a transpose");
+    refuse(&b, "a transpose of no or more than 16 results");
+}
+
+/* One field wrong in an instruction that is right otherwise. */
+static void wrong_fields(void **state) {
+    (void)state;
+    static const struct {
+        enum tpu_slot slot;
+        struct tpu_instr instr;
+        const char *message;
+    } wrong[] = {
+        {TPU_S0, {.op = TPU_OPS, .pred = TPU_ALWAYS}, "no such instruction"},
+        {TPU_S0, {.op = TPU_SADD, .pred = 8}, "a predicate out of range"},
+        {TPU_S0, {.op = TPU_SADD, .pred = TPU_ALWAYS, .dest = 32}, "a register past 31"},
+        {TPU_S0, {.op = TPU_SADD, .pred = TPU_ALWAYS, .b = 64}, "an operand code past 63"},
+        {TPU_S0, {.op = TPU_SMOV, .pred = TPU_ALWAYS, .a = 1}, "a field that the instruction does"},
+        {TPU_S0, {.op = TPU_SP2S, .pred = TPU_ALWAYS, .a = 4}, "a predicate past p3"},
+        {TPU_S0, {.op = TPU_SADD, .pred = TPU_ALWAYS, .mask = 1}, "a mask out of range"},
+        {TPU_S0, {.op = TPU_SADD, .pred = TPU_ALWAYS, .base = 1}, "an address field out of range"},
+        {TPU_V0, {.op = TPU_VM2V, .pred = TPU_ALWAYS, .a = 8}, "a mask past m7"},
+        {TPU_V0, {.op = TPU_VADD, .pred = TPU_ALWAYS, .mask = 8}, "a mask out of range"},
+        {TPU_V0, {.op = TPU_VADD, .pred = TPU_ALWAYS, .unit = 1}, "no such matrix unit"},
+        {TPU_LD, {.op = TPU_VLD, .pred = TPU_ALWAYS, .offset = 8}, "an address field out of range"},
+        {TPU_PUSH, {.op = TPU_MPUSHF, .pred = TPU_ALWAYS, .unit = 8}, "no such matrix unit"},
+        {TPU_PUSH,
+         {.op = TPU_MPUSHF, .pred = TPU_ALWAYS, .flags = 4},
+         "flags that the instruction"},
+        {TPU_POP, {.op = TPU_EPOP, .pred = TPU_ALWAYS, .flags = 1}, "flags that the instruction"},
+        {TPU_MISC, {.op = TPU_STALL, .pred = TPU_ALWAYS, .imm = 8}, "an immediate code out of"},
+        {TPU_MISC, {.op = TPU_HALT, .pred = TPU_ALWAYS, .imm = 1}, "an immediate code out of"},
+        {TPU_MISC, {.op = TPU_XTRL, .pred = TPU_ALWAYS, .b = 0}, "a transpose of no or more than"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct tpu_bundle b = {0};
+        b.slot[wrong[i].slot] = wrong[i].instr;
+        refuse(&b, wrong[i].message);
+    }
+    struct tpu_bundle b = {.port = {32}};
+    refuse(&b, "a port names a register past s31");
+}
+
+static void decode_refuses(const uint8_t *bytes, const char *message) {
+    struct tpu_bundle bundle;
+    const char *why = tpu_decode(bytes, &bundle);
+    if (!why || !strstr(why, message)) fail_msg("got \"%s\", want \"%s\"", why, message);
+}
+
+/* Bytes that no bundle has, by the table of fields: s0's pred in bits 0-2, op in 3-8. */
+static void wrong_bytes(void **state) {
+    (void)state;
+    uint8_t bytes[TPU_BUNDLE_BYTES] = {0};
+    bytes[40] = 0x40; /* bit 326, past the 322 */
+    decode_refuses(bytes, "reserved bits are not 0");
+    bytes[40] = 0x04; /* bit 322 is the first of the padding */
+    decode_refuses(bytes, "reserved bits are not 0");
+    bytes[40] = 0;
+    bytes[0] = 0x08; /* an opcode without a predicate */
+    decode_refuses(bytes, "an empty slot has fields that are not 0");
+    bytes[0] = 0x04 | 31 << 3; /* scalar code 31 */
+    decode_refuses(bytes, "an opcode that is not in the table");
 }
 
 static void descriptors(void **state) {
@@ -156,8 +215,26 @@ static void descriptors(void **state) {
     tpu_dma_encode(&dma, words);
     assert_null(tpu_dma_decode(words, &back));
     assert_memory_equal(&dma, &back, sizeof dma);
-    words[13] = 1;
-    assert_non_null(tpu_dma_decode(words, &back));
+    static const struct {
+        int word;
+        uint32_t value;
+        const char *message;
+    } wrong[] = {{0, 0xff0003, "no such memory"},
+                 {0, 0xff000c, "no such memory"},
+                 {0, 0xff0204, "reserved bits of word 0 are not 0"},
+                 {0, 0x1ff0004, "reserved bits of word 0 are not 0"},
+                 {3, 0, "a run of no words"},
+                 {4, 0, "a level that is repeated 0 times"},
+                 {10, 0, "a level that is repeated 0 times"},
+                 {13, 1, "words 13 to 15 are not 0"},
+                 {15, 1, "words 13 to 15 are not 0"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        tpu_dma_encode(&dma, words);
+        words[wrong[i].word] = wrong[i].value;
+        const char *why = tpu_dma_decode(words, &back);
+        if (!why || strcmp(why, wrong[i].message))
+            fail_msg("got \"%s\", want \"%s\"", why, wrong[i].message);
+    }
 }
 
 int main(void) {
@@ -165,6 +242,7 @@ int main(void) {
         cmocka_unit_test(round_trip),       cmocka_unit_test(every_bit_counts),
         cmocka_unit_test(known_bits),       cmocka_unit_test(fields_fill_the_bundle),
         cmocka_unit_test(codes_are_unique), cmocka_unit_test(invalid_bundles),
+        cmocka_unit_test(wrong_fields),     cmocka_unit_test(wrong_bytes),
         cmocka_unit_test(descriptors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

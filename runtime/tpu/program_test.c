@@ -257,6 +257,82 @@ static void invalid_programs(void **state) {
     build(&p);
     p.buffer.size = 8192;
     refuse(&p, "buffer 0 of the plan");
+    build(&p);
+    p.buffer.space = TPU_SPACES;
+    refuse(&p, "buffer 0 of the plan lies outside its memory");
+    build(&p);
+    p.program.cores = 0;
+    refuse(&p, "0 cores");
+    build(&p);
+    p.program.cores = 255;
+    refuse(&p, "255 cores");
+    build(&p);
+    p.program.smem_words = (uint32_t)p.program.chip.smem_bytes / 4 + 1;
+    refuse(&p, "the program needs 4097 words of SMEM, and v3 has 4096");
+    build(&p);
+    memset(p.param.type, 0, sizeof p.param.type);
+    refuse(&p, "parameter 0 has no type");
+    build(&p);
+    memset(p.param.type, 'x', sizeof p.param.type);
+    refuse(&p, "parameter 0 has no type");
+    build(&p);
+    p.result.planes = 3;
+    refuse(&p, "result 0: sizes of its elements that do not go together");
+    build(&p);
+    p.program.params = UINT32_MAX;
+    refuse(&p, "too many parameters or results");
+    build(&p);
+    p.lines[0].bundle = 1;
+    refuse(&p, "entry 0 of the line table is out of order or range");
+    build(&p);
+    p.lines[1].source = 1000;
+    refuse(&p, "entry 1 of the line table is out of order or range");
+    build(&p);
+    p.constants[0].address = 256;
+    refuse(&p, "constant 0 lies outside the HBM plan or is not aligned");
+}
+
+/* Files with one thing wrong, the checksum right. */
+static void invalid_files(void **state) {
+    (void)state;
+    struct parts p;
+    build(&p);
+    size_t size;
+    uint8_t *file = file_of(&p.program, &size), *copy = malloc(size + 64);
+    static const struct {
+        size_t at;   /* where a byte is changed; 0: none is */
+        long longer; /* bytes to spare, or cut off */
+        const char *message;
+    } wrong[] = {{8, 0, "the file has another version"},
+                 {12, 0, "reserved bytes of the header are not 0"},
+                 {16, 0, "the file is cut short or has bytes to spare"},
+                 {0, 8, "the file is cut short or has bytes to spare"},
+                 {0, -8, "the file is cut short or has bytes to spare"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct tpu_error error = {""};
+        memset(copy, 0, size + 64);
+        memcpy(copy, file, size);
+        if (wrong[i].at) copy[wrong[i].at] ^= 0x20;
+        struct tpu_program *program =
+            tpu_program_read(copy, (size_t)((long)size + wrong[i].longer), &error);
+        assert_null(program);
+        if (!strstr(error.text, wrong[i].message))
+            fail_msg("got \"%s\", want \"%s\"", error.text, wrong[i].message);
+    }
+    struct tpu_error error = {""};
+    memcpy(copy, file, size);
+    memset(copy + size, 0, 8);
+    put_checksum(copy, size + 8);
+    assert_null(tpu_program_read(copy, size + 8, &error));
+    if (!strstr(error.text, "bytes follow the end of the program"))
+        fail_msg("got \"%s\"", error.text);
+    memcpy(copy, file, size);
+    put_checksum(copy, size - 8);
+    assert_null(tpu_program_read(copy, size - 8, &error));
+    if (!strstr(error.text, "the file ends early") && !strstr(error.text, "a list is longer"))
+        fail_msg("got \"%s\"", error.text);
+    free(copy);
+    free(file);
 }
 
 /* ---- layouts ---- */
@@ -373,10 +449,10 @@ static void malformed_layouts(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(file_round_trip),   cmocka_unit_test(every_damaged_byte_is_found),
-        cmocka_unit_test(forged_files),      cmocka_unit_test(invalid_programs),
-        cmocka_unit_test(tiled_positions),   cmocka_unit_test(element_sizes),
-        cmocka_unit_test(malformed_layouts),
+        cmocka_unit_test(file_round_trip), cmocka_unit_test(every_damaged_byte_is_found),
+        cmocka_unit_test(forged_files),    cmocka_unit_test(invalid_programs),
+        cmocka_unit_test(invalid_files),   cmocka_unit_test(tiled_positions),
+        cmocka_unit_test(element_sizes),   cmocka_unit_test(malformed_layouts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
