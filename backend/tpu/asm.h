@@ -1,24 +1,5 @@
-/* TPU programs as text. One instruction stream, one statement a line:
- *
- *   .chip {"name": "v2", ...}                 a built-in chip's name will do: .chip v2
- *   .cores 1    .hbm BYTES    .vmem BYTES     the plan
- *   .smem FIRST WORD ...                      SMEM at the start; words may be spread over lines
- *   .constant ADDRESS SIZE                    followed by .data HEX and .zero COUNT lines; what
- * they leave of SIZE is 0 .param TYPE HOST_BYTES BITS PLANES SIGNED dims D,... order D,... tiles
- * (D,...)... at ADDRESS .result ...                               the same .buffer "NAME"
- * hbm|vmem|smem ADDRESS SIZE .source "NAME" "OP_NAME" "FILE" LINE .code bundles follow .line SOURCE
- * the following bundles come from that .source LABEL: { INSTRUCTION ; INSTRUCTION ; ... }       {}
- * is an empty bundle
- *
- * An instruction is `SLOT: (PRED) MNEMONIC OPERANDS ?MASK`, with SLOT only needed where an s1 or v1
- * instruction stands without one before it, and PRED p1-p3 or !p1-!p3. Operands, each where the
- * table has it: unit u0, dest, a, b, base, offset, stride, flags (set0 or set1, cross, start,
- * transpose), AMOUNT or TARGET (a label or number). Numbers are decimal, 0x hex, or floats with a
- * point (1.5, inf, nan); the assembler finds an immediate for them. `#2(5)` names the immediate,
- * `#2h(0x3f80)` its high form, `#1w(0x12345)` a pair; `$0(s5)` names the port. `;` outside of
- * braces begins a comment.
- *
- * disassemble(p) assembles to p again, byte for byte. */
+/* TPU programs as text: docs/tpu-isa.md, "Programs as text". disassemble(p) assembles to p again,
+ * byte for byte. */
 #ifndef BACKEND_TPU_ASM_H
 #define BACKEND_TPU_ASM_H
 
