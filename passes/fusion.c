@@ -199,11 +199,21 @@ static bool join_as_output(struct fuser *fuser, struct hlo_instr *instr,
     return false;
 }
 
+static bool is_fusible_reduce(const struct hlo_instr *instr) {
+    return instr->opcode == OP_REDUCE && !instr->ncontrol && !instr->is_control_predecessor;
+}
+
+static bool is_reduce_part(const struct hlo_instr *instr) {
+    return instr->opcode == OP_GET_TUPLE_ELEMENT && is_fusible_reduce(instr->operands[0]);
+}
+
 static void start(struct fuser *fuser, struct hlo_instr *instr, bool open) {
     const struct fusion_info *info;
     struct group *group = group_new(fuser, instr, open);
     if (!open) return;
-    group->shape = group_classify(fuser, &group, 1, NULL, true, &info);
+    /* A part of a reduce's results is a kernel once the reduce has joined it. */
+    group->shape = is_reduce_part(instr) ? FUSION_SHAPE_REDUCE
+                                         : group_classify(fuser, &group, 1, NULL, true, &info);
     group->open = group->shape != FUSION_SHAPE_NONE;
 }
 
@@ -296,14 +306,6 @@ static void merge_siblings(struct fuser *fuser, struct hlo_instr *instr) {
             join_all(fuser, pair, 2, NULL);
         }
     }
-}
-
-static bool is_fusible_reduce(const struct hlo_instr *instr) {
-    return instr->opcode == OP_REDUCE && !instr->ncontrol && !instr->is_control_predecessor;
-}
-
-static bool is_reduce_part(const struct hlo_instr *instr) {
-    return instr->opcode == OP_GET_TUPLE_ELEMENT && is_fusible_reduce(instr->operands[0]);
 }
 
 /* What is written depends on other places of the array that is updated: computed in the update's

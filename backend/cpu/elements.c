@@ -212,9 +212,26 @@ static LLVMValueRef moved(struct cpu_gen *g, const struct hlo_instr *instr,
     return gen_element(g, instr->operands[0], inner);
 }
 
+/* The low 32 bits of an index. Sums part by part, so that a loop's counter is counted in 32 bits.
+ */
+static LLVMValueRef narrow_index(struct cpu_gen *g, LLVMValueRef index, int depth) {
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(g->b.context);
+    bool sum = LLVMIsAInstruction(index) && LLVMGetInstructionOpcode(index) == LLVMAdd;
+    if (!sum || depth == 0) return LLVMBuildTrunc(g->b.builder, index, i32, "");
+    return i_add(&g->b, narrow_index(g, LLVMGetOperand(index, 0), depth - 1),
+                 narrow_index(g, LLVMGetOperand(index, 1), depth - 1));
+}
+
 static LLVMValueRef counted(struct cpu_gen *g, const struct hlo_instr *instr,
                             const LLVMValueRef *index) {
+    enum { MOST_PARTS = 3 };
     int64_t dim = instr_int(instr, ATTR_IOTA_DIMENSION, 0);
+    enum element_type type = instr->shape->type;
+    /* Vector units convert 32 bits to anything else. */
+    bool narrow = instr->shape->dims[dim] <= INT32_MAX &&
+                  (type == TYPE_F64 || element_type_info(type)->bits <= 32);
+    if (narrow)
+        return cpu_emit_convert(&g->b, narrow_index(g, index[dim], MOST_PARTS), TYPE_S32, type);
     return cpu_emit_convert(&g->b, index[dim], TYPE_S64, instr->shape->type);
 }
 

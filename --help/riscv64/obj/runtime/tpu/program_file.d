@@ -1,0 +1,11 @@
+/tmp/rows/w3/--help/riscv64/obj/runtime/tpu/program_file.o: \
+ runtime/tpu/program_file.c runtime/tpu/internal.h runtime/tpu/tpu.h \
+ runtime/tpu/program.h runtime/tpu/chip.h runtime/tpu/chip.def \
+ runtime/tpu/isa.h runtime/tpu/isa.def
+runtime/tpu/internal.h:
+runtime/tpu/tpu.h:
+runtime/tpu/program.h:
+runtime/tpu/chip.h:
+runtime/tpu/chip.def:
+runtime/tpu/isa.h:
+runtime/tpu/isa.def:
