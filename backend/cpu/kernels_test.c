@@ -74,6 +74,21 @@ static const char *const programs[] = {
     "ENTRY e { p = f32[9,40] parameter(0) u = f32[2,7] parameter(1) i = s32[] constant(30)\n"
     "  j = s32[] constant(-3) d = f32[9,40] dynamic-update-slice(p, u, i, j)\n"
     "  n = f32[9,40] negate(p) ROOT t = (f32[9,40], f32[9,40]) tuple(d, n) }",
+    /* Results that go past the caches, whole lines and what is left of them. */
+    "HloModule stream\n"
+    "ENTRY e { p = f64[2064,2064] parameter(0)\n"
+    "  ROOT r = f64[2064,2064] transpose(p), dimensions={1,0} }\n",
+    "HloModule stream\n"
+    "ENTRY e { p = f32[2064,4112] parameter(0)\n"
+    "  b = f32[4112] parameter(1)\n"
+    "  bb = f32[4112,2064] broadcast(b), dimensions={0}\n"
+    "  t = f32[4112,2064] transpose(p), dimensions={1,0}\n"
+    "  ROOT r = f32[4112,2064] add(t, bb) }\n",
+    "HloModule stream\n"
+    "ENTRY e { p = f32[8400123] parameter(0)\n"
+    "  q = f32[8400123] negate(p)\n"
+    "  s = f32[8400123] multiply(p, p)\n"
+    "  ROOT r = (f32[8400123], f32[8400123]) tuple(q, s) }\n",
 };
 
 static struct literal *draw(const struct shape *shape, uint32_t *state) {

@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "backend/cpu/emit.h"
+#include "backend/cpu/stream.h"
 
 /* Work (operations) for which larger code that runs faster pays. */
 enum { LEAST_INTERLEAVED = 1 << 20, INTERLEAVE = 4 };
+enum { CHUNK = 1024 }; /* elements that are computed before they are streamed */
 
 /* ---- the results of an instruction ---- */
 
@@ -168,16 +170,83 @@ static LLVMValueRef **index_arrays(struct cpu_gen *g, int n) {
     return index;
 }
 
-static void emit_flat(struct cpu_gen *g, struct cpu_kernel *k, int n,
-                      const struct result *results) {
-    LLVMValueRef **index = index_arrays(g, n);
-    struct cpu_loop loop = gen_range_begin(g, k->begin, k->end);
+/* Elements [from, to) of all results, which have them at the same place; into the buffers, whose
+ * first element is `from`'s, where these are. */
+static void emit_elements(struct cpu_gen *g, struct cpu_kernel *k, int n,
+                          const struct result *results, LLVMValueRef from, LLVMValueRef to,
+                          const LLVMValueRef *buffers) {
+    LLVMValueRef **index = index_arrays(g, n), values[GEN_MOST_LEAVES];
+    struct cpu_loop loop = gen_range_begin(g, from, to);
     gen_index_bound(g, loop.i, results[0].shape->count);
     for (int i = 0; i < n; i++)
         gen_delinear(g, results[i].shape, loop.i, index[i]);
-    store_all(g, n, results, index);
+    if (!buffers) store_all(g, n, results, index);
+    for (int i = 0; i < n && buffers; i++)
+        values[i] = gen_leaf_element(g, results[i].instr, results[i].leaf, index[i]);
+    for (int i = 0; i < n && buffers; i++) {
+        const struct shape *shape =
+            shape_array(g->hlo->shapes, results[i].shape->type, 1, (const int64_t[]){CHUNK});
+        LLVMValueRef place = LLVMBuildSub(g->b.builder, loop.i, from, "");
+        gen_store(g, shape, buffers[i], &place, values[i]);
+    }
     gen_loop_end(g, &loop);
     if (cpu_work_of(k->instr) >= LEAST_INTERLEAVED) gen_loop_interleave(g, &loop, INTERLEAVE);
+}
+
+/* Whether the results are large enough for stores past the caches, and no operand's memory. */
+static bool may_stream(const struct cpu_gen *g, const struct cpu_kernel *k, int n,
+                       const struct result *results) {
+    enum { MOST = 4 };
+    if (n > MOST) return false;
+    for (int i = 0; i < n; i++) {
+        if (!stream_pays(g, results[i].shape->bytes)) return false;
+        for (int in = 0; in < k->nin; in++)
+            if (k->in[in] == results[i].pointer) return false;
+    }
+    return true;
+}
+
+/* Chunk by chunk through memory that stays in the first-level cache. What is no whole chunk, and
+ * results that do not begin with a line, are stored as ever. */
+static void emit_streamed(struct cpu_gen *g, struct cpu_kernel *k, int n,
+                          const struct result *results) {
+    LLVMBuilderRef b = g->b.builder;
+    LLVMValueRef buffers[GEN_MOST_LEAVES], aligned = stream_is_aligned(g, results[0].pointer);
+    LLVMValueRef size = gen_i64(g, CHUNK),
+                 last = LLVMBuildAdd(b, k->end, gen_i64(g, CHUNK - 1), "");
+    for (int i = 0; i < n; i++) {
+        buffers[i] = gen_alloca(g, cpu_memory_type(&g->b, results[i].shape->type), CHUNK);
+        aligned = LLVMBuildAnd(b, aligned, stream_is_aligned(g, results[i].pointer), "");
+    }
+    struct cpu_loop chunks =
+        gen_range_begin(g, LLVMBuildUDiv(b, k->begin, size, ""), LLVMBuildUDiv(b, last, size, ""));
+    LLVMValueRef from = LLVMBuildMul(b, chunks.i, size, ""), to = LLVMBuildAdd(b, from, size, "");
+    LLVMValueRef whole = LLVMBuildAnd(b, LLVMBuildICmp(b, LLVMIntSGE, from, k->begin, ""),
+                                      LLVMBuildICmp(b, LLVMIntSLE, to, k->end, ""), "");
+    whole = LLVMBuildAnd(b, whole, aligned, "");
+    LLVMBasicBlockRef after = gen_guard_begin(g, whole);
+    emit_elements(g, k, n, results, from, to, buffers);
+    for (int i = 0; i < n; i++) {
+        LLVMTypeRef type = cpu_memory_type(&g->b, results[i].shape->type);
+        LLVMValueRef at = LLVMBuildInBoundsGEP2(b, type, results[i].pointer, &from, 1, "");
+        stream_copy(g, at, buffers[i], CHUNK * element_type_size(results[i].shape->type));
+    }
+    gen_guard_end(g, after);
+    after = gen_guard_begin(g, LLVMBuildNot(b, whole, ""));
+    from = emit_intrinsic(&g->b, "llvm.smax", 2, (LLVMValueRef[]){from, k->begin});
+    to = emit_intrinsic(&g->b, "llvm.smin", 2, (LLVMValueRef[]){to, k->end});
+    emit_elements(g, k, n, results, from, to, NULL);
+    gen_guard_end(g, after);
+    gen_loop_end(g, &chunks);
+    stream_end(g);
+}
+
+static void emit_flat(struct cpu_gen *g, struct cpu_kernel *k, int n,
+                      const struct result *results) {
+    if (may_stream(g, k, n, results))
+        emit_streamed(g, k, n, results);
+    else
+        emit_elements(g, k, n, results, k->begin, k->end, NULL);
 }
 
 /* All elements of a step: element e of each of the results is at index[e]. */

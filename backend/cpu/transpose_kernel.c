@@ -5,13 +5,16 @@
 
 #include <string.h>
 
+#include "backend/cpu/stream.h"
 #include "passes/fusion_shape.h"
 
 enum {
     STRIP =
         16,    /* elements of the operand's last dimension that a unit takes: a cache line of f32 */
     RUN = 512, /* elements of the result's last dimension: as many pages as translations last */
-    LEAST = 4096 /* elements: below, plain loops are as good */
+    LEAST = 4096, /* elements: below, plain loops are as good */
+    MOST_TILE = 8,
+    TILE_BYTES = 32 /* of a row of a tile that may stream */
 };
 
 /* The permutation without dims of size 1, and with dims that stay neighbours joined. In the
@@ -156,10 +159,11 @@ static LLVMValueRef interleaved(struct mover *m, LLVMValueRef a, LLVMValueRef b,
                                   "");
 }
 
-static void move_tile(struct mover *m, LLVMValueRef run, LLVMValueRef strip) {
+/* The tile at (run, strip): a vector of the run for each element of the strip. */
+static void load_tile(struct mover *m, LLVMValueRef run, LLVMValueRef strip, LLVMValueRef *rows) {
     LLVMBuilderRef b = m->g->b.builder;
     LLVMTypeRef vector = LLVMVectorType(m->element, (unsigned)m->tile);
-    LLVMValueRef rows[16], next[16];
+    LLVMValueRef next[MOST_TILE];
     for (int i = 0; i < m->tile; i++) {
         LLVMValueRef at = gen_index_add(m->g, run, gen_i64(m->g, i));
         rows[i] = LLVMBuildLoad2(b, vector, place(m, m->from, m->p.from, at, strip), "");
@@ -170,12 +174,32 @@ static void move_tile(struct mover *m, LLVMValueRef run, LLVMValueRef strip) {
             next[2 * i] = interleaved(m, rows[i], rows[i + m->tile / 2], false);
             next[2 * i + 1] = interleaved(m, rows[i], rows[i + m->tile / 2], true);
         }
-        memcpy(rows, next, sizeof rows);
+        memcpy(rows, next, (size_t)m->tile * sizeof *rows);
     }
+}
+
+static void move_tile(struct mover *m, LLVMValueRef run, LLVMValueRef strip) {
+    LLVMBuilderRef b = m->g->b.builder;
+    LLVMValueRef rows[MOST_TILE];
+    load_tile(m, run, strip, rows);
     for (int i = 0; i < m->tile; i++) {
         LLVMValueRef at = gen_index_add(m->g, strip, gen_i64(m->g, i));
         LLVMValueRef store = LLVMBuildStore(b, rows[i], place(m, m->to, m->p.to, run, at));
         LLVMSetAlignment(store, (unsigned)m->bytes);
+    }
+}
+
+/* As many tiles along the run as fill lines of the result, past the caches. */
+static void stream_tiles(struct mover *m, LLVMValueRef run, LLVMValueRef strip) {
+    LLVMValueRef rows[STREAM_LINE / TILE_BYTES][MOST_TILE], runs[STREAM_LINE / TILE_BYTES];
+    for (int t = 0; t < STREAM_LINE / TILE_BYTES; t++) {
+        runs[t] = gen_index_add(m->g, run, gen_i64(m->g, t * m->tile));
+        load_tile(m, runs[t], strip, rows[t]);
+    }
+    for (int i = 0; i < m->tile; i++) {
+        LLVMValueRef at = gen_index_add(m->g, strip, gen_i64(m->g, i));
+        for (int t = 0; t < STREAM_LINE / TILE_BYTES; t++)
+            stream_store(m->g, rows[t][i], place(m, m->to, m->p.to, runs[t], at));
     }
 }
 
@@ -230,6 +254,40 @@ static void move_piece(struct mover *m, const struct piece *piece) {
     move_elements(m, piece->run, piece->run_end, strip_whole, piece->strip_end);
 }
 
+/* Whether all lines of the result are written whole, where its memory begins with one. */
+static bool fills_lines(const struct permutation *p, int64_t bytes) {
+    for (int d = 0; d < p->rank; d++) {
+        int64_t size = d == p->run ? p->dims[d] : p->to[d];
+        if (size * bytes % STREAM_LINE != 0) return false;
+    }
+    return true;
+}
+
+/* Streaming pays, for the one result of this kernel. */
+static bool may_stream(struct cpu_gen *g, const struct hlo_instr *instr, const struct mover *m) {
+    const struct shape *shape = shape_leaf(instr->shape, 0);
+    int64_t bytes = element_type_size(shape->type);
+    if (instr->shape->nleaves != 1 || !stream_pays(g, shape->bytes)) return false;
+    if (!fills_lines(&m->p, bytes)) return false;
+    return instr->opcode == OP_FUSION ||
+           (m->tile * m->bytes == TILE_BYTES && m->p.dims[m->p.strip] % m->tile == 0);
+}
+
+/* The same as move_piece, where fills_lines. */
+static void stream_piece(struct mover *m, const struct piece *piece) {
+    struct cpu_gen *g = m->g;
+    LLVMBuilderRef b = g->b.builder;
+    int64_t line = STREAM_LINE / m->bytes;
+    LLVMValueRef size = LLVMBuildSub(b, piece->run_end, piece->run, "");
+    LLVMValueRef runs = LLVMBuildUDiv(b, size, gen_i64(g, line), "");
+    struct cpu_loop outer = gen_loop_begin(g, runs);
+    LLVMValueRef run = gen_index_add(g, piece->run, gen_index_mul(g, outer.i, line));
+    struct cpu_loop inner = gen_loop_begin(g, tiles_in(m, piece->strip, piece->strip_end));
+    stream_tiles(m, run, gen_index_add(g, piece->strip, gen_index_mul(g, inner.i, m->tile)));
+    gen_loop_end(g, &inner);
+    gen_loop_end(g, &outer);
+}
+
 static LLVMValueRef element_at(struct cpu_gen *g, LLVMTypeRef type, LLVMValueRef base,
                                LLVMValueRef offset) {
     return LLVMBuildInBoundsGEP2(g->b.builder, type, base, &offset, 1, "");
@@ -270,9 +328,15 @@ static int move_to_scratch(struct cpu_gen *g, struct cpu_kernel *k, const struct
     return n;
 }
 
+static const struct shape *run_of(struct cpu_gen *g, const struct hlo_instr *output) {
+    return shape_array(g->hlo->shapes, output->shape->type, 1, (const int64_t[]){RUN});
+}
+
+/* Where `buffer` is, a piece of whole runs of one result goes there run by run, and then past the
+ * caches. */
 static void store_piece(struct cpu_gen *g, struct cpu_kernel *k, const struct permutation *p,
                         LLVMValueRef to, const struct piece *piece, int ntiles,
-                        const struct fused_tile *tiles) {
+                        const struct fused_tile *tiles, LLVMValueRef buffer) {
     LLVMValueRef index[SHAPE_MAX_RANK], out[GEN_MOST_LEAVES];
     const struct hlo_instr *root = k->instr->called[0]->root;
     struct cpu_loop strips = gen_range_begin(g, piece->strip, piece->strip_end);
@@ -297,18 +361,52 @@ static void store_piece(struct cpu_gen *g, struct cpu_kernel *k, const struct pe
             gen_delinear(g, output->shape, linear, index);
             if (pass == 0)
                 out[i] = gen_element(g, output, index);
+            else if (buffer)
+                gen_store(g, run_of(g, output), buffer, &column, out[i]);
             else
                 gen_store(g, output->shape, k->out[i], index, out[i]);
         }
     gen_loop_end(g, &runs);
+    if (buffer) {
+        const struct shape *shape = tuple ? root->operands[0]->shape : root->shape;
+        LLVMTypeRef type = cpu_memory_type(&g->b, shape->type);
+        LLVMValueRef at = gen_index_add(g, to, gen_index_mul(g, strips.i, p->to[p->strip]));
+        at = gen_index_add(g, at, piece->run);
+        stream_copy(g, element_at(g, type, k->out[0], at), buffer,
+                    RUN * element_type_size(shape->type));
+    }
     gen_loop_end(g, &strips);
+}
+
+static void store_fused(struct cpu_gen *g, struct cpu_kernel *k, const struct permutation *p,
+                        LLVMValueRef to, const struct piece *piece, int ntiles,
+                        const struct fused_tile *tiles, LLVMValueRef aligned) {
+    LLVMBuilderRef b = g->b.builder;
+    if (!aligned) {
+        store_piece(g, k, p, to, piece, ntiles, tiles, NULL);
+        return;
+    }
+    const struct shape *shape = shape_leaf(k->instr->shape, 0);
+    LLVMValueRef buffer = gen_alloca(g, cpu_memory_type(&g->b, shape->type), RUN);
+    LLVMValueRef size = LLVMBuildSub(b, piece->run_end, piece->run, "");
+    LLVMValueRef whole = LLVMBuildICmp(b, LLVMIntEQ, size, gen_i64(g, RUN), "");
+    whole = LLVMBuildAnd(b, whole, aligned, "");
+    LLVMBasicBlockRef after = gen_guard_begin(g, whole);
+    store_piece(g, k, p, to, piece, ntiles, tiles, buffer);
+    gen_guard_end(g, after);
+    after = gen_guard_begin(g, LLVMBuildNot(b, whole, ""));
+    store_piece(g, k, p, to, piece, ntiles, tiles, NULL);
+    gen_guard_end(g, after);
 }
 
 void transpose_kernel_emit(struct cpu_gen *g, struct cpu_kernel *k) {
     const struct hlo_instr *transpose = leader(k->instr);
     struct permutation p = permutation_of(transpose);
     int64_t strips = pieces(p.dims[p.strip], STRIP), runs = pieces(p.dims[p.run], RUN);
+    struct mover m = mover_of(g, transpose, &p);
+    LLVMValueRef aligned = NULL; /* known at run time, where streaming pays */
     gen_enter_kernel(g, k);
+    if (may_stream(g, k->instr, &m)) aligned = stream_is_aligned(g, k->out[0]);
     struct cpu_loop units = gen_range_begin(g, k->begin, k->end);
     gen_index_bound(g, units.i, transpose_kernel_units(k->instr));
     LLVMValueRef strip = gen_index_mul(g, gen_index_rem(g, units.i, strips), STRIP);
@@ -328,12 +426,21 @@ void transpose_kernel_emit(struct cpu_gen *g, struct cpu_kernel *k) {
         struct fused_tile *tiles =
             arena_array(g->arena, (size_t)k->instr->called[0]->count, sizeof *tiles);
         int n = move_to_scratch(g, k, &p, from, &piece, tiles);
-        store_piece(g, k, &p, to, &piece, n, tiles);
+        store_fused(g, k, &p, to, &piece, n, tiles, aligned);
     } else {
-        struct mover m = mover_of(g, transpose, &p);
         m.from = element_at(g, m.element, k->in[0], from);
         m.to = element_at(g, m.element, k->out[0], to);
-        move_piece(&m, &piece);
+        if (aligned) {
+            LLVMBasicBlockRef after = gen_guard_begin(g, aligned);
+            stream_piece(&m, &piece);
+            gen_guard_end(g, after);
+            after = gen_guard_begin(g, LLVMBuildNot(g->b.builder, aligned, ""));
+            move_piece(&m, &piece);
+            gen_guard_end(g, after);
+        } else {
+            move_piece(&m, &piece);
+        }
     }
     gen_loop_end(g, &units);
+    if (aligned) stream_end(g);
 }
