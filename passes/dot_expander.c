@@ -61,23 +61,6 @@ static struct hlo_instr *choose(struct hlo_instr *before, struct hlo_instr *whic
     return instr_new(before->parent, before, OP_SELECT, yes->shape, NULL, 3, operands);
 }
 
-/* Adds up one dimension. */
-static struct hlo_instr *sum_over(struct hlo_instr *before, struct hlo_instr *value, int64_t dim,
-                                  const struct shape *shape) {
-    struct hlo_module *module = before->parent->module;
-    const struct shape *scalar = shape_scalar(module->shapes, shape->type);
-    struct hlo_computation *sum = computation_new(module, "sum", true);
-    struct hlo_instr *terms[2] = {instr_new_parameter(sum, 0, scalar, "a"),
-                                  instr_new_parameter(sum, 1, scalar, "b")};
-    computation_index_parameters(sum);
-    computation_set_root(sum, instr_new(sum, NULL, OP_ADD, scalar, NULL, 2, terms));
-    struct hlo_instr *result =
-        rewrite_binary(before, OP_REDUCE, shape, value, instr_new_splat(before, scalar, 0));
-    instr_set_ints(result, ATTR_DIMENSIONS, 1, &dim);
-    instr_set_called(result, 1, &sum);
-    return result;
-}
-
 /* m[g, p] for `count` places. */
 static struct hlo_instr *membership(struct hlo_instr *before, struct hlo_instr *sizes,
                                     int64_t groups, int64_t count) {
@@ -94,7 +77,7 @@ static struct hlo_instr *membership(struct hlo_instr *before, struct hlo_instr *
     struct hlo_instr *before_g = compare(before, square, iota(before, square, 1),
                                          iota(before, square, 0), ENUM_DIRECTION_LE);
     struct hlo_instr *spread = rewrite_broadcast(before, square, size, 1, &second);
-    struct hlo_instr *end = sum_over(before, choose(before, before_g, spread), 1, vector);
+    struct hlo_instr *end = rewrite_sum(before, choose(before, before_g, spread), 1, vector);
     struct hlo_instr *start = rewrite_binary(before, OP_SUBTRACT, vector, end, size);
     struct hlo_instr *place = iota(before, shape, 1);
     start = rewrite_broadcast(before, shape, start, 1, &first);
@@ -152,7 +135,7 @@ static struct hlo_instr *free_ragged(struct ragged *r, struct hlo_instr *mask) {
     struct hlo_instr *all =
         new_dot(r->instr, shape, r->lhs, r->rhs, (struct int_list[]){r->lb, r->rb, r->lc, r->rc});
     all = choose(r->instr, spread_mask(r->instr, mask, shape, group, place), all);
-    return sum_over(r->instr, all, group, r->instr->shape);
+    return rewrite_sum(r->instr, all, group, r->instr->shape);
 }
 
 /* The operand once a group, along a new first dimension, zero outside of the group. */

@@ -44,6 +44,7 @@ static const enum pass_id cpu_pipeline[] = {PASS_single_device,
                                             SIMPLIFY,
                                             PASS_dot_strength_reducer,
                                             LOOPS,
+                                            PASS_dot_splitter,
                                             PASS_reduction_splitter,
                                             PASS_fusion,
                                             MEMORY};

@@ -31,6 +31,22 @@ struct hlo_instr *rewrite_broadcast(struct hlo_instr *before, const struct shape
     return result;
 }
 
+struct hlo_instr *rewrite_sum(struct hlo_instr *before, struct hlo_instr *value, int64_t dim,
+                              const struct shape *shape) {
+    struct hlo_module *module = before->parent->module;
+    const struct shape *scalar = shape_scalar(module->shapes, shape->type);
+    struct hlo_computation *sum = computation_new(module, "sum", true);
+    struct hlo_instr *terms[2] = {instr_new_parameter(sum, 0, scalar, "a"),
+                                  instr_new_parameter(sum, 1, scalar, "b")};
+    computation_index_parameters(sum);
+    computation_set_root(sum, instr_new(sum, NULL, OP_ADD, scalar, NULL, 2, terms));
+    struct hlo_instr *result =
+        rewrite_binary(before, OP_REDUCE, shape, value, instr_new_splat(before, scalar, 0));
+    instr_set_ints(result, ATTR_DIMENSIONS, 1, &dim);
+    instr_set_called(result, 1, &sum);
+    return result;
+}
+
 bool is_scalar_broadcast(const struct hlo_instr *instr) {
     return instr->opcode == OP_BROADCAST && instr->operands[0]->shape->rank == 0;
 }

@@ -33,6 +33,9 @@ struct hlo_instr *rewrite_binary(struct hlo_instr *before, enum hlo_opcode opcod
                                  struct hlo_instr *b);
 struct hlo_instr *rewrite_broadcast(struct hlo_instr *before, const struct shape *shape,
                                     struct hlo_instr *operand, int count, const int64_t *dims);
+/* Adds up one dimension. */
+struct hlo_instr *rewrite_sum(struct hlo_instr *before, struct hlo_instr *value, int64_t dim,
+                              const struct shape *shape);
 bool is_scalar_broadcast(const struct hlo_instr *instr);
 
 bool is_real_float(const struct hlo_instr *instr);

@@ -33,9 +33,25 @@ static bool view_array(const struct shape *shape, struct product_view *view) {
     return true;
 }
 
+/* Neighbouring parts as one, where the outer one goes on where the inner one ends. */
+static void merge_parts(struct product_view *view) {
+    int n = 0;
+    for (int i = 0; i < view->nparts; i++) {
+        struct product_part part = view->parts[i];
+        if (part.size == 1) continue;
+        if (n > 0 && view->parts[n - 1].stride == part.stride * part.size) {
+            part.size *= view->parts[n - 1].size;
+            n--;
+        }
+        view->parts[n++] = part;
+    }
+    view->nparts = n;
+}
+
 /* The parts of the operand in order, cut anew where the result's dimensions begin. */
 static bool view_reshape(const struct shape *to, struct product_view *view) {
     struct product_view old = *view;
+    merge_parts(&old);
     int at = 0;
     int64_t left = 1; /* of part at - 1: outer part still to be handed out */
     struct product_part part = {1, 0};

@@ -5,7 +5,7 @@
 #include "backend/cpu/matmul_internal.h"
 #include "backend/cpu/pack.h"
 
-enum { STREAMS = 8, COLUMNS = 4, DOT_VECTORS = 2, BLOCK = 2048 };
+enum { STREAMS = 8, COLUMNS = 4, DOT_VECTORS = 2, BLOCK = 4096 };
 
 /* ---- the functions that do it, one a pair of types ---- */
 
@@ -57,7 +57,7 @@ static void add_rows(struct vector_code *v, int streams, const LLVMValueRef *a,
     ir_loop_end(b, &loop);
 }
 
-/* Rows [start, limit) of B, `streams` at a time. */
+/* Rows [start, limit) of B, `streams` at a time: as many streams through memory, far apart. */
 static void add_all_rows(struct vector_code *v, LLVMValueRef function, int streams,
                          LLVMValueRef start, LLVMValueRef limit) {
     struct cpu_builder *b = v->b;
@@ -65,9 +65,11 @@ static void add_all_rows(struct vector_code *v, LLVMValueRef function, int strea
     LLVMValueRef step = LLVMGetParam(function, 3), count = LLVMGetParam(function, 4);
     LLVMValueRef sums = LLVMGetParam(function, 5), values[STREAMS], row[STREAMS];
     LLVMValueRef whole = i_and(b, count, ir_k(b, -(int64_t)v->lanes));
-    struct ir_loop loop = ir_loop_begin(b, start, limit, streams, true);
+    LLVMValueRef rows = LLVMBuildNSWSub(b->builder, limit, start, "");
+    rows = LLVMBuildSDiv(b->builder, rows, ir_k(b, streams), "");
+    struct ir_loop loop = ir_loop_begin(b, start, ir_add(b, start, rows), 1, true);
     for (int i = 0; i < streams; i++) {
-        LLVMValueRef k = ir_addk(b, loop.i, i);
+        LLVMValueRef k = ir_add(b, loop.i, ir_mulk(b, rows, i));
         values[i] = ir_load(b, v->scalar, ir_at(b, a, ir_mulk(b, k, v->size)), (int)v->size);
         row[i] = ir_at(b, base, LLVMBuildNSWMul(b->builder, k, step, ""));
     }
@@ -199,9 +201,15 @@ bool product_plan_vector(struct product_plan *p, const struct cpu_target *target
     else
         return false;
     if (p->n == 1 && k_step == 1) p->method = PRODUCT_DOTS;
-    int64_t lanes = 64 / element_type_size(p->type), share = (p->n + 31) / 32;
-    share = (share + lanes - 1) / lanes * lanes;
-    p->n_block = share < lanes ? lanes : share > BLOCK ? BLOCK : share;
+    /* Short runs of memory take longer; a batch is shared out by itself. */
+    enum { WANTED = 32, ENOUGH = 8, LEAST_COLUMNS = 128 };
+    int64_t lanes = 64 / element_type_size(p->type), parts = p->batch < ENOUGH ? WANTED : 1;
+    int64_t least = p->method == PRODUCT_SUMS ? LEAST_COLUMNS : lanes,
+            blocks = (p->n + BLOCK - 1) / BLOCK;
+    if (parts < blocks) parts = blocks;
+    int64_t share = (p->n + parts - 1) / parts;
+    if (share < least) share = least;
+    p->n_block = (share + lanes - 1) / lanes * lanes;
     p->m_block = p->m_chunk = 1;
     p->k_block = p->k;
     p->units = p->batch * product_n_blocks(p);
