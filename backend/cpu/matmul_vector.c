@@ -36,6 +36,13 @@ static LLVMValueRef load_b(struct vector_code *v, LLVMValueRef at, int lanes) {
     return pack_convert_vector(b, ir_load(b, type, at, (int)v->from_size), v->from, v->type);
 }
 
+/* Items from one stream to the next, where as many streams share out [start, limit). */
+static LLVMValueRef streams_apart(struct cpu_builder *b, LLVMValueRef start, LLVMValueRef limit,
+                                  int streams) {
+    LLVMValueRef count = LLVMBuildNSWSub(b->builder, limit, start, "");
+    return LLVMBuildSDiv(b->builder, count, ir_k(b, streams), "");
+}
+
 /* sums[j] (+)= sum over i < streams of a[i] * row[i][j], for j in [start, limit) */
 static void add_rows(struct vector_code *v, int streams, const LLVMValueRef *a,
                      const LLVMValueRef *row, LLVMValueRef sums, LLVMValueRef start,
@@ -65,11 +72,10 @@ static void add_all_rows(struct vector_code *v, LLVMValueRef function, int strea
     LLVMValueRef step = LLVMGetParam(function, 3), count = LLVMGetParam(function, 4);
     LLVMValueRef sums = LLVMGetParam(function, 5), values[STREAMS], row[STREAMS];
     LLVMValueRef whole = i_and(b, count, ir_k(b, -(int64_t)v->lanes));
-    LLVMValueRef rows = LLVMBuildNSWSub(b->builder, limit, start, "");
-    rows = LLVMBuildSDiv(b->builder, rows, ir_k(b, streams), "");
-    struct ir_loop loop = ir_loop_begin(b, start, ir_add(b, start, rows), 1, true);
+    LLVMValueRef apart = streams_apart(b, start, limit, streams);
+    struct ir_loop loop = ir_loop_begin(b, start, ir_add(b, start, apart), 1, true);
     for (int i = 0; i < streams; i++) {
-        LLVMValueRef k = ir_add(b, loop.i, ir_mulk(b, rows, i));
+        LLVMValueRef k = ir_add(b, loop.i, ir_mulk(b, apart, i));
         values[i] = ir_load(b, v->scalar, ir_at(b, a, ir_mulk(b, k, v->size)), (int)v->size);
         row[i] = ir_at(b, base, LLVMBuildNSWMul(b->builder, k, step, ""));
     }
@@ -125,9 +131,12 @@ static void dot_columns(struct vector_code *v, LLVMValueRef function, int column
     LLVMValueRef base = LLVMGetParam(function, 2), step = LLVMGetParam(function, 3);
     LLVMValueRef out = LLVMGetParam(function, 5), column[COLUMNS] = {NULL};
     LLVMValueRef sums[COLUMNS * DOT_VECTORS], totals[COLUMNS];
-    struct ir_loop loop = ir_loop_begin(b, start, limit, columns, true);
-    for (int i = 0; i < columns; i++)
-        column[i] = ir_at(b, base, LLVMBuildNSWMul(b->builder, ir_addk(b, loop.i, i), step, ""));
+    LLVMValueRef apart = streams_apart(b, start, limit, columns), number[COLUMNS];
+    struct ir_loop loop = ir_loop_begin(b, start, ir_add(b, start, apart), 1, true);
+    for (int i = 0; i < columns; i++) {
+        number[i] = ir_add(b, loop.i, ir_mulk(b, apart, i));
+        column[i] = ir_at(b, base, LLVMBuildNSWMul(b->builder, number[i], step, ""));
+    }
     for (int i = 0; i < columns * DOT_VECTORS; i++)
         sums[i] = LLVMConstNull(v->vector);
     LLVMValueRef whole = i_and(b, k, ir_k(b, -(int64_t)v->lanes * DOT_VECTORS));
@@ -139,8 +148,7 @@ static void dot_columns(struct vector_code *v, LLVMValueRef function, int column
     }
     dot_loop(v, columns, 0, a, column, whole, k, totals);
     for (int i = 0; i < columns; i++)
-        ir_store(b, totals[i], ir_at(b, out, ir_mulk(b, ir_addk(b, loop.i, i), v->size)),
-                 (int)v->size);
+        ir_store(b, totals[i], ir_at(b, out, ir_mulk(b, number[i], v->size)), (int)v->size);
     ir_loop_end(b, &loop);
 }
 
