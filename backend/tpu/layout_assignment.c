@@ -209,7 +209,7 @@ static bool moves_nothing(const struct space *space, const int *from, const int 
     struct tpu_layout a, b;
     int64_t strides[SHAPE_MAX_RANK], own[SHAPE_MAX_RANK];
     const struct shape *shape = space->array[1].shape;
-    if ((space->kind != SPACE_MOVED && space->kind != SPACE_RESHAPED) || space->count != 2)
+    if (space->kind == SPACE_PLAIN || space->kind == SPACE_COPIED || space->count != 2)
         return false;
     if (!tpu_layout_with_order(&a, shape, from) ||
         !tpu_layout_with_order(&b, space->array[0].shape, to))
@@ -217,7 +217,37 @@ static bool moves_nothing(const struct space *space, const int *from, const int 
     shape_row_major(space->array[0].shape, strides);
     for (int d = 0; d < shape->rank; d++)
         own[d] = space->array[1].dim[d] < 0 ? 1 : strides[space->array[1].dim[d]];
-    return tpu_layout_same_places(&a, own, &b, NULL);
+    return tpu_layout_same_places(&a, space->kind == SPACE_MOVED ? own : NULL, &b, NULL);
+}
+
+/* Whether the group's minor dimension that has places is `dim`. */
+static bool is_innermost(const struct shape *shape, int first, int end, int dim) {
+    while (end > first && shape->dims[end - 1] == 1)
+        end--;
+    return end > first && end - 1 == dim;
+}
+
+/* Of a reshape that divides dimensions anew, from one order to another: for each register. Lanes
+ * come from lanes, piece by piece, and rows from rows, or many rows are looked at. */
+static double divided_cost(const struct kernel_node *kernel, const int *from) {
+    static const double SAME = 4, APART = 8, PIECE = 5, ROWS = 40, SCATTERED = 200;
+    const struct shape *to_shape = kernel->space.shape, *from_shape = kernel->space.array[1].shape;
+    int lane = kernel->order[0], row = to_shape->rank > 1 ? kernel->order[1] : -1;
+    double cost = SCATTERED;
+    bool rows_alike = row < 0 || to_shape->dims[row] == 1;
+    struct reshape_group g = {0};
+    while (reshape_next_group(&g, to_shape, from_shape)) {
+        bool single = g.to_end == g.to + 1 && g.from_end == g.from + 1;
+        if (row >= g.to && row < g.to_end && single) rows_alike = true;
+        if (lane < g.to || lane >= g.to_end || from[0] < g.from || from[0] >= g.from_end) continue;
+        if (!is_innermost(to_shape, g.to, g.to_end, lane) ||
+            !is_innermost(from_shape, g.from, g.from_end, from[0]))
+            continue;
+        if (row >= g.to && row < g.to_end && to_shape->dims[row] > 1) continue;
+        int64_t into = to_shape->dims[lane], out_of = from_shape->dims[from[0]];
+        cost = into == out_of ? SAME : into < out_of ? APART : PIECE * ceil_div(TPU_LANES, out_of);
+    }
+    return cost + (rows_alike ? 0 : ROWS);
 }
 
 static double kernel_cost(const struct assigner *x, const struct kernel_node *kernel) {
@@ -236,6 +266,10 @@ static double kernel_cost(const struct assigner *x, const struct kernel_node *ke
             order_of(x, operand, from);
             far = is_far(operand);
             if (moves_nothing(space, from, kernel->order)) return 0;
+            if (space->kind == SPACE_DIVIDED) {
+                cost += registers * divided_cost(kernel, from);
+                continue;
+            }
             if (!same_order(from, to, array->shape->rank)) {
                 bool wanted = wants_order(x, kernel, array, from, to, &moved);
                 cost += moved;
@@ -271,12 +305,53 @@ static double root_cost(const struct assigner *x, const struct hlo_instr *instr)
     return copy_cost(x, instr, from, to);
 }
 
+/* The dot of many dimensions that an operand goes into as it is, or converted; NULL: none, or it is
+ * wanted otherwise too. `*side`: which of the dot's operands it is. */
+static const struct hlo_instr *dot_of(const struct hlo_instr *user, int operand, int *side) {
+    enum { LEAST_RANK = 3 };
+    const struct hlo_instr *at = user;
+    *side = operand;
+    if (user->opcode == OP_FUSION) {
+        at = user->called[0]->parameters[operand];
+        do {
+            const struct hlo_use *use = at->users;
+            if (!use || use->next) return NULL;
+            at = use->user;
+            *side = use->index;
+        } while (at->opcode == OP_CONVERT);
+    }
+    return at->opcode == OP_DOT && at->operands[*side]->shape->rank >= LEAST_RANK ? at : NULL;
+}
+
+/* How a dot likes an operand best: batches outermost. */
+static void dot_order(const struct hlo_instr *dot, int side, int *order) {
+    struct int_list batch = instr_ints(dot, side ? ATTR_RHS_BATCH_DIMS : ATTR_LHS_BATCH_DIMS);
+    int n = 0;
+    for (int d = dot->operands[side]->shape->rank - 1; d >= 0; d--)
+        if (!int_list_has(batch, d)) order[n++] = d;
+    for (int i = batch.count - 1; i >= 0; i--)
+        order[n++] = (int)batch.v[i];
+}
+
+/* It takes any other, for more than it takes to go over it. */
+static double dot_cost(const struct hlo_instr *dot, int side, const int *from) {
+    static const double ROWS = 10, LANES = 40;
+    const struct shape *shape = dot->operands[side]->shape;
+    int order[SHAPE_MAX_RANK];
+    dot_order(dot, side, order);
+    double registers = registers_of(shape, from);
+    if (is_renamed(shape, from, order)) return registers;
+    return registers * (1 + (from[0] == order[0] ? ROWS : LANES));
+}
+
 /* What a value costs the instructions that want it in an order of theirs; the kernels outside of
  * the group that read it are counted with what they read. */
 static double uses_cost(const struct assigner *x, const struct hlo_instr *instr, int group) {
     int from[SHAPE_MAX_RANK], to[SHAPE_MAX_RANK];
     double cost = root_cost(x, instr);
     bool paid = false;
+    const struct hlo_instr *dot;
+    int side;
     order_of(x, instr, from);
     for (const struct hlo_use *use = instr->users; use; use = use->next) {
         const struct kernel_node *kernel = kernel_at(x, use->user);
@@ -284,6 +359,8 @@ static double uses_cost(const struct assigner *x, const struct hlo_instr *instr,
             if (shape_is_array(use->user->shape)) cost += uses_cost(x, use->user, group);
         } else if (kernel) {
             if (kernel->group != group) cost += kernel_cost(x, kernel);
+        } else if ((dot = dot_of(use->user, use->index, &side))) {
+            cost += dot_cost(dot, side, from);
         } else if (!paid) {
             wanted_order(x, use->user, use->index, to);
             cost += copy_cost(x, instr, from, to);
@@ -391,7 +468,7 @@ static bool may_gain(const struct assigner *x) {
     double registers = 0, least = 0;
     for (int n = 0; n < x->ngroup; n++) {
         const struct space *space = &x->kernel[x->group[n]].space;
-        if (space->kind == SPACE_MOVED) return true;
+        if (space->kind == SPACE_MOVED || space->kind == SPACE_DIVIDED) return true;
         registers += registers_of(space->shape, x->kernel[x->group[n]].order);
         least += ceil_div(space->shape->count, (int64_t)TPU_SUBLANES * TPU_LANES);
         for (int i = 0; i < space->count; i++) {
@@ -557,9 +634,14 @@ static void rewrite_other(struct rewriter *r, struct hlo_instr *instr) {
     }
     for (int i = 0; i < instr->noperands; i++) {
         struct hlo_instr *operand = instr->operands[i];
+        int side;
         if (!shape_is_array(operand->shape)) continue;
-        wanted_order(r->x, instr, i, order);
-        instr_set_operand(instr, i, in_order(r, operand, order, instr));
+        if (!dot_of(instr, i, &side)) {
+            wanted_order(r->x, instr, i, order);
+            instr_set_operand(instr, i, in_order(r, operand, order, instr));
+        }
+        if (instr->opcode == OP_FUSION)
+            instr->called[0]->parameters[i]->shape = instr->operands[i]->shape;
     }
     if (instr->opcode != OP_TUPLE) return;
     struct hlo_module *module = r->x->module;

@@ -266,6 +266,20 @@ static bool has_arrays(const struct hlo_instr *instr) {
     return instr->shape->nleaves > 0;
 }
 
+static bool find_divided(struct finder *f);
+
+static bool find_all(struct finder *f) {
+    struct space *space = f->space;
+    if (!collect(f) || !find_shape(f) || !ask_results(f)) return false;
+    for (int m = space->nmembers - 1; m >= 0 && f->body; m--) {
+        const struct hlo_instr *inner = space->member[m].instr;
+        if (inner->opcode == OP_PARAMETER || inner->opcode == OP_TUPLE) continue;
+        if (space->member[m].asked && !ask_operands(f, inner, space->member[m].dim)) return false;
+    }
+    find_kind(f);
+    return true;
+}
+
 bool space_find(struct space *space, struct arena *arena, struct hlo_instr *instr) {
     struct finder f = {.space = space, .arena = arena};
     *space = (struct space){.instr = instr};
@@ -273,14 +287,54 @@ bool space_find(struct space *space, struct arena *arena, struct hlo_instr *inst
     if (instr->opcode == OP_PARAMETER || instr->opcode == OP_CONSTANT ||
         instr->opcode == OP_TUPLE || instr->opcode == OP_GET_TUPLE_ELEMENT || !has_arrays(instr))
         return false;
-    if (!collect(&f) || !find_shape(&f) || !ask_results(&f)) return false;
-    for (int m = space->nmembers - 1; m >= 0 && f.body; m--) {
-        const struct hlo_instr *inner = space->member[m].instr;
-        if (inner->opcode == OP_PARAMETER || inner->opcode == OP_TUPLE) continue;
-        if (space->member[m].asked && !ask_operands(&f, inner, space->member[m].dim)) return false;
+    if (find_all(&f)) return true;
+    return find_divided(&f);
+}
+
+/* ---- other reshapes ---- */
+
+bool reshape_next_group(struct reshape_group *g, const struct shape *to, const struct shape *from) {
+    int64_t a = 1, b = 1;
+    g->to = g->to_end;
+    g->from = g->from_end;
+    if (g->to == to->rank && g->from == from->rank) return false;
+    if (g->to_end < to->rank) a = to->dims[g->to_end++];
+    if (g->from_end < from->rank) b = from->dims[g->from_end++];
+    while (a != b) {
+        if (a < b && g->to_end < to->rank)
+            a *= to->dims[g->to_end++];
+        else if (g->from_end < from->rank)
+            b *= from->dims[g->from_end++];
+        else
+            break;
     }
-    find_kind(&f);
     return true;
+}
+
+static const struct hlo_instr *reshape_of(const struct hlo_instr *instr) {
+    if (instr->opcode != OP_FUSION) return instr->opcode == OP_RESHAPE ? instr : NULL;
+    const struct hlo_instr *root = instr->called[0]->root;
+    bool only = root->opcode == OP_RESHAPE && root->operands[0]->opcode == OP_PARAMETER;
+    return only && instr->noperands == 1 ? root : NULL;
+}
+
+static bool find_divided(struct finder *f) {
+    struct space *space = f->space;
+    const struct hlo_instr *reshape = reshape_of(space->instr);
+    int own[SPACE_MOST_RANK], same[SPACE_MOST_RANK];
+    struct reshape_group g = {0};
+    if (!reshape || space->instr->shape->rank == 0 || space->instr->shape->count == 0) return false;
+    const struct shape *to = space->instr->shape, *from = reshape->operands[0]->shape;
+    space->shape = to;
+    space->kind = SPACE_DIVIDED;
+    space->count = space->operations = space->nmembers = 0;
+    for (int d = 0; d < from->rank; d++)
+        same[d] = -1;
+    for (int d = 0; d < to->rank; d++)
+        own[d] = d;
+    while (reshape_next_group(&g, to, from))
+        if (g.to_end == g.to + 1 && g.from_end == g.from + 1) same[g.from] = g.to;
+    return add_array(f, -1, 0, to, own) && add_array(f, 0, 0, from, same);
 }
 
 /* ---- orders ---- */

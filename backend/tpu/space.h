@@ -31,6 +31,8 @@ enum space_kind {
     SPACE_COPIED,   /* a copy, which may bring its operand from one order to another */
     SPACE_MOVED,    /* a transpose: so may this */
     SPACE_RESHAPED, /* a reshape that adds or drops dimensions of one place */
+    SPACE_DIVIDED, /* any other reshape: its operand's dimensions are the space's as far as they are
+                      the same */
 };
 
 struct space {
@@ -58,5 +60,14 @@ void space_set_body(const struct space *space, const int *order);
 /* The shape with that order as its layout. */
 const struct shape *shape_in_order(struct hlo_module *module, const struct shape *shape,
                                    const int *order);
+
+/* Dimensions [to, to_end) and [from, from_end) of two shapes that have as many places: a reshape
+ * divides a place of one of them anew, and leaves the other groups alone. */
+struct reshape_group {
+    int to, to_end, from, from_end;
+};
+
+/* The next group, major to minor; begin with zeros. False past the last. */
+bool reshape_next_group(struct reshape_group *g, const struct shape *to, const struct shape *from);
 
 #endif

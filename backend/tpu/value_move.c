@@ -1,4 +1,5 @@
 /* Operations that move elements: an index of the result becomes an index of an operand. */
+#include "backend/tpu/space.h"
 #include "backend/tpu/value.h"
 
 static struct tval operand_at(struct values *g, const struct hlo_instr *instr, int operand,
@@ -47,39 +48,15 @@ static struct tval slice(struct values *g, const struct hlo_instr *instr, const 
     return operand_at(g, instr, 0, inner, active);
 }
 
-/* Dimensions [to, to_end) and [from, from_end) of two shapes that have as many places: a reshape
- * divides a place of one of them anew, and leaves the other groups alone. */
-struct group {
-    int to, to_end, from, from_end;
-};
-
-static bool next_group(const struct shape *to, const struct shape *from, struct group *g) {
-    int64_t a = 1, b = 1;
-    g->to = g->to_end;
-    g->from = g->from_end;
-    if (g->to == to->rank && g->from == from->rank) return false;
-    if (g->to_end < to->rank) a = to->dims[g->to_end++];
-    if (g->from_end < from->rank) b = from->dims[g->from_end++];
-    while (a != b) {
-        if (a < b && g->to_end < to->rank)
-            a *= to->dims[g->to_end++];
-        else if (g->from_end < from->rank)
-            b *= from->dims[g->from_end++];
-        else
-            break;
-    }
-    return true;
-}
-
-static struct ix place_in_group(struct kernel *k, const struct shape *to, const struct group *g,
-                                const struct ix *index) {
+static struct ix place_in_group(struct kernel *k, const struct shape *to,
+                                const struct reshape_group *g, const struct ix *index) {
     struct ix place = ix_const(0);
     for (int d = g->to; d < g->to_end; d++)
         place = ix_add(k, ix_muli(k, place, (int32_t)to->dims[d]), index[d]);
     return place;
 }
 
-static void divide_place(struct kernel *k, const struct shape *from, const struct group *g,
+static void divide_place(struct kernel *k, const struct shape *from, const struct reshape_group *g,
                          struct ix place, struct ix *inner) {
     for (int d = g->from_end - 1; d >= g->from; d--) {
         inner[d] = d == g->from ? place : ix_mod(k, place, (int32_t)from->dims[d]);
@@ -89,7 +66,8 @@ static void divide_place(struct kernel *k, const struct shape *from, const struc
 
 /* Lanes of a place that go over several rows of the operand, each of which is `*size` lanes wide.
  */
-static int pieces_of(const struct shape *from, const struct group *g, struct ix place, int *size) {
+static int pieces_of(const struct shape *from, const struct reshape_group *g, struct ix place,
+                     int *size) {
     enum { LEAST = 8 };
     int64_t minor = g->from_end > g->from ? from->dims[g->from_end - 1] : 1, all = 1;
     for (int d = g->from; d < g->from_end; d++)
@@ -104,8 +82,8 @@ static int pieces_of(const struct shape *from, const struct group *g, struct ix 
 
 /* Piece by piece, each from one row of the operand and to its lanes. */
 static struct tval reshape_pieces(struct values *g, const struct hlo_instr *instr,
-                                  const struct group *group, struct ix place, int pieces, int size,
-                                  struct ix *inner, treg active) {
+                                  const struct reshape_group *group, struct ix place, int pieces,
+                                  int size, struct ix *inner, treg active) {
     struct kernel *k = g->k;
     const struct shape *from = instr->operands[0]->shape;
     struct tval result = {{0, 0}};
@@ -123,10 +101,10 @@ static struct tval reshape_pieces(struct values *g, const struct hlo_instr *inst
 static struct tval reshape(struct values *g, const struct hlo_instr *instr, const struct ix *index,
                            treg active) {
     const struct shape *to = instr->shape, *from = instr->operands[0]->shape;
-    struct group group = {0}, divided = {0};
+    struct reshape_group group = {0}, divided = {0};
     struct ix inner[SHAPE_MAX_RANK], divided_place = ix_const(0);
     int pieces = 0, size = 0;
-    while (next_group(to, from, &group)) {
+    while (reshape_next_group(&group, to, from)) {
         struct ix place = place_in_group(g->k, to, &group, index);
         int count = pieces_of(from, &group, place, &size);
         if (count > 1) {
