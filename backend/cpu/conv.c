@@ -77,7 +77,46 @@ static int64_t positions(const struct conv *v, int d) {
 
 /* ---- phases ---- */
 
+/* Phases along d that are columns of one product; 0: not so. */
+static int64_t folded_phases(const struct conv *v, int d) {
+    const struct window_dim *w = window_of(v, d);
+    int64_t by = w->lhs_dilate;
+    if (by == 1 || w->stride != 1 || w->rhs_dilate != 1 || w->size != by) return 0;
+    return w->pad_low >= 0 && w->pad_low % by == by - 1 && positions(v, d) % by == 0 ? by : 0;
+}
+
+static bool is_folded(const struct conv *v) {
+    bool some = false;
+    if (v->groups > 1 || v->batch_groups > 1 || v->in_parts || v->kernel.cut_dim >= 0) return false;
+    for (int d = 0; d < v->labels->spatial; d++) {
+        if (v->folded[d]) return true; /* done already */
+        if (window_of(v, d)->lhs_dilate == 1) continue;
+        if (!folded_phases(v, d)) return false;
+        some = true;
+    }
+    return some;
+}
+
+/* Position q * by + phase meets input element q + low alone, at place by - 1 - phase of the window.
+ */
+static void fold(struct conv *v) {
+    for (int d = 0; d < v->labels->spatial; d++) {
+        struct window_dim *w = &v->dims[d];
+        int64_t by = folded_phases(v, d), b = v->b[v->labels->kernel_spatial[d]];
+        if (!by) continue;
+        v->folded[d] = v->step[d] = by;
+        v->count[d] /= by;
+        if (!w->reversed) v->b_first += (by - 1) * b;
+        if (!w->reversed) b = -b;
+        v->b[v->labels->kernel_spatial[d]] = b;
+        w->pad_low = (w->pad_low - (by - 1)) / by;
+        w->size = w->lhs_dilate = 1;
+        w->reversed = false;
+    }
+}
+
 int64_t conv_phases(const struct conv *v) {
+    if (is_folded(v)) return 1;
     enum { MOST = 16 }; /* the code of each is emitted */
     int64_t phases = 1;
     for (int d = 0; d < v->labels->spatial; d++) {
@@ -108,6 +147,7 @@ static void take_phase(struct conv *v, int d, int64_t phase) {
         v->b_first -= (w->reversed ? w->size - 1 - start : start) * b;
         low = v->count[d]; /* no element is met: the window stays in front of the input */
         w->size = by = 1;
+        if (v->groups == 1) v->features = 1;
     } else {
         w->size = (w->size - start + by - 1) / by;
     }
@@ -118,6 +158,7 @@ static void take_phase(struct conv *v, int d, int64_t phase) {
 }
 
 void conv_take_phase(struct conv *v, int64_t number) {
+    if (is_folded(v)) fold(v);
     if (conv_phases(v) == 1) return;
     for (int d = v->labels->spatial - 1; d >= 0; d--) {
         int64_t by = window_of(v, d)->lhs_dilate;
@@ -244,6 +285,12 @@ static void sort_m(struct conv *v) {
         }
 }
 
+static bool add_n(struct conv *v, int dim, struct product_dim d) {
+    if (d.size == 1) return true;
+    v->n_dim[v->spec.n.count] = dim;
+    return product_add_dim(&v->spec.n, d);
+}
+
 static bool add_spatial(struct conv *v, int d) {
     const struct window_dim *w = window_of(v, d);
     int64_t stride = position_stride(v, d), size = w->size;
@@ -255,6 +302,9 @@ static bool add_spatial(struct conv *v, int d) {
     if (v->spec.stage.when == STAGE_NEVER) v->spec.a_offset -= w->pad_low * stride;
     if (v->spec.stage.when == STAGE_BLOCK && d == 0) size = v->spec.stage.band;
     int out = v->labels->output_spatial[d];
+    if (v->folded[d] && !add_n(v, out, (struct product_dim){v->folded[d], 0, b, v->c[out]}))
+        return false;
+    if (v->folded[d]) b = 0; /* a window of one */
     return add_m(v, out,
                  (struct product_dim){positions(v, d), w->stride * stride, 0,
                                       v->c[out] * v->step[d]}) &&
@@ -286,7 +336,7 @@ static bool add_others(struct conv *v) {
     if (v->kernel.cut_dim >= 0) v->spec.n_cut = v->outputs;
     if (v->in_parts)
         return product_add_dims(&v->spec.n, NULL, 0, &v->kernel, l->kernel_output, c_out) && fits;
-    return product_add_dim(&v->spec.n, (struct product_dim){v->outputs, 0, b_out, c_out}) && fits;
+    return add_n(v, l->output_feature, (struct product_dim){v->outputs, 0, b_out, c_out}) && fits;
 }
 
 /* Whether the copy is of a sane size: dilations and paddings can be anything. */
@@ -340,7 +390,7 @@ bool conv_spec_of(const struct hlo_instr *instr, const struct cpu_target *target
                   struct product_spec *spec) {
     struct conv v;
     if (!conv_match(instr) || depthwise_match(instr)) return false;
-    if (!read_conv(instr, NULL, &v) || conv_phases(&v) > 1) return false;
+    if (!read_conv(instr, NULL, &v) || conv_phases(&v) > 1 || is_folded(&v)) return false;
     if (v.groups > 1 || v.batch_groups > 1 || !conv_spec(&v, target->l2)) return false;
     *spec = v.spec;
     return true;
@@ -414,8 +464,12 @@ static void finish_conv(void *data, LLVMValueRef sum, LLVMValueRef batch, LLVMVa
     add_digits(g, &v->spec.batch, v->batch_dim, batch, v, index);
     add_digits(g, &v->spec.m, v->m_dim, m, v, index);
     int feature = v->labels->output_feature;
-    gen_index_bound(g, n, v->outputs);
-    index[feature] = index[feature] ? gen_index_add(g, index[feature], n) : n;
+    if (is_folded(v)) {
+        add_digits(g, &v->spec.n, v->n_dim, n, v, index);
+    } else {
+        gen_index_bound(g, n, v->outputs);
+        index[feature] = index[feature] ? gen_index_add(g, index[feature], n) : n;
+    }
     for (int d = 0; d < v->labels->spatial; d++) {
         LLVMValueRef *at = &index[v->labels->output_spatial[d]], first = gen_i64(g, v->first[d]);
         if (v->first[d]) *at = *at ? gen_index_add(g, *at, first) : first;

@@ -21,9 +21,10 @@ struct conv {
      * element for the window's first place. */
     struct window_dim dims[STAGE_MAX_RANK];
     int64_t first[STAGE_MAX_RANK], step[STAGE_MAX_RANK], count[STAGE_MAX_RANK], b_first;
+    int64_t folded[STAGE_MAX_RANK]; /* phases that are columns of the product, or 0 */
     struct product_spec spec;
     /* Dimension of the result that each of spec.batch, m and n is, or part of which it is. */
-    int batch_dim[PRODUCT_MAX_DIMS], m_dim[PRODUCT_MAX_DIMS];
+    int batch_dim[PRODUCT_MAX_DIMS], m_dim[PRODUCT_MAX_DIMS], n_dim[PRODUCT_MAX_DIMS];
 };
 
 /* False where the instruction is no convolution, or its operands do not lie well in memory. */
@@ -38,7 +39,10 @@ bool conv_spec_of(const struct hlo_instr *instr, const struct cpu_target *target
  * apart as its elements, the products with elements are an ordinary convolution with some of the
  * kernel: a phase. How many there are; 1 where the convolution stays whole. */
 int64_t conv_phases(const struct conv *conv);
-/* Makes of a convolution as read the phase of that number. */
+/* Makes of a convolution as read the phase of that number. Where the windows of a dilated input do
+ * not overlap (the gradient of a convolution with a stride of its window's size), all phases meet
+ * the same element of the input, each with its own of the kernel: they are more columns of one
+ * product instead. */
 void conv_take_phase(struct conv *conv, int64_t number);
 
 /* One input feature and one output feature a group: vectors of channels (conv_depthwise.c). */

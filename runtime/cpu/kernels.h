@@ -86,7 +86,8 @@ void hlocc_rt_fft_fill(const int64_t *config, void *tables, void *scratch);
 
 enum hlocc_rt_type { RT_F32, RT_F64, RT_C64, RT_C128, RT_F16, RT_BF16 };
 
-/* Everything here computes in double or complex double and rounds once. A unit is a matrix. */
+/* Everything here computes in double or complex double and rounds once, but f32 matrices of 16384
+ * elements and more in float, as LAPACK does. A unit is a matrix. */
 enum hlocc_rt_linalg_config {
     LINALG_TYPE, /* enum hlocc_rt_type, of all matrices */
     LINALG_ROWS,

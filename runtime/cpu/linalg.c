@@ -20,6 +20,9 @@ struct product {
     bool conjugate_a, conjugate_b;
 };
 
+/* f32 matrices of so many elements are computed in float, smaller ones in double. */
+enum { SINGLE_FROM = 128 * 128 };
+
 enum { CHOLESKY_BLOCK = 48, REFLECTION_BLOCK = 32 };
 
 /* A log of rotations holds LOG_ROTATIONS for each row (rotations.h). */
@@ -33,6 +36,10 @@ struct sweep {
     int64_t first, count;
     bool down;
 };
+
+static inline double *doubles_after(void *end) {
+    return (double *)(((uintptr_t)end + 15) & ~(uintptr_t)15);
+}
 
 /* hypot, which is slow, where the squares keep their digits. */
 static inline double length_of(double a, double b) {
@@ -117,6 +124,40 @@ static inline double complex times(double complex a, double complex b) {
 
 #include "runtime/cpu/linalg_kernels.h"
 
+#undef NUM
+#undef FN
+#undef MUL
+#undef CONJ
+#undef RE
+#undef IM
+#undef ABS
+#undef ABS1
+#undef MAKE
+#undef TAKE
+#undef PARTS
+#undef LOG
+
+#define NUM float
+#define VECTOR 8
+#define FN(name) single_##name
+#define MUL(a, b) ((a) * (b))
+#define CONJ(x) (x)
+#define RE(x) (x)
+#define IM(x) 0.0f
+#define ABS(x) fabsf(x)
+#define ABS1(x) fabsf(x)
+#define MAKE(re, im) ((float)(re))
+#define TAKE(x) ((float)creal(x))
+#define LOG(name) single_##name
+#define PARTS 1
+#include "runtime/cpu/matrix.h"
+
+#include "runtime/cpu/rotations.h"
+
+#include "runtime/cpu/matrix_eigen.h"
+
+#include "runtime/cpu/linalg_kernels.h"
+
 static int64_t larger(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
@@ -127,7 +168,7 @@ static int64_t smaller(int64_t a, int64_t b) {
 
 static int64_t bytes_of(const int64_t *config, int64_t numbers, int64_t words) {
     int64_t size = number_is_complex(config[LINALG_TYPE]) ? 16 : 8;
-    return hlocc_rt_align(numbers * size + 8 * words);
+    return hlocc_rt_align(numbers * size + 8 * words + 16);
 }
 
 #define SIDES(config) int64_t rows = config[LINALG_ROWS], columns = config[LINALG_COLUMNS]
@@ -211,6 +252,8 @@ int64_t hlocc_rt_gesdd_scratch(const int64_t *config) {
         for (int64_t unit = begin; unit < end; unit++) {                                           \
             if (number_is_complex(type))                                                           \
                 complex_run_##name(&m, arrays, scratch, unit);                                     \
+            else if (type == RT_F32 && m.rows * m.columns >= SINGLE_FROM)                          \
+                single_run_##name(&m, arrays, scratch, unit);                                      \
             else                                                                                   \
                 real_run_##name(&m, arrays, scratch, unit);                                        \
         }                                                                                          \

@@ -166,7 +166,7 @@ static void FN(run_syevd)(const struct matrix *m, void *const *arrays, NUM *a, i
     int64_t n = m->columns, count = n * n, info = m->flags & LINALG_INFO ? 1 : 0;
     bool vectors = !(m->flags & LINALG_VALUES);
     NUM *q = a + count, *w = q + count, *tau = w + count, *room = tau + n;
-    double *d = (double *)(room + block_room(n, n)), *e = d + n;
+    double *d = doubles_after(room + block_room(n, n)), *e = d + n;
     int64_t *order = (int64_t *)(e + n);
     struct LOG(log) log = LOG(log_at)(order + n, (void *)q, n, n * PARTS);
     FN(load)(m, a, arrays[2 + info], unit * count, count);
@@ -269,7 +269,7 @@ static void FN(run_gesdd)(const struct matrix *m, void *const *arrays, NUM *memo
     s.sums = s.tau_right + n;
     s.line = s.sums + n;
     s.room = s.line + n;
-    s.d = (double *)(memory + FN(svd_room)(rows, n, width));
+    s.d = doubles_after(memory + FN(svd_room)(rows, n, width));
     s.e = s.d + n;
     s.order = (int64_t *)(s.e + n);
     s.logs = s.order + n;
