@@ -26,7 +26,7 @@ enum { SINGLE_FROM = 128 * 128 };
 enum { CHOLESKY_BLOCK = 48, REFLECTION_BLOCK = 32 };
 
 /* A log of rotations holds LOG_ROTATIONS for each row (rotations.h). */
-enum { LOG_ROTATIONS = 16, LOG_SWEEPS = 64 };
+enum { LOG_ROTATIONS = 32, LOG_SWEEPS = 128 };
 
 struct rotation {
     double c, s;

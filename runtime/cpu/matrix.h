@@ -13,6 +13,11 @@ INLINE NUM FN(product)(const NUM *x, const NUM *y, int64_t count) {
     enum { SUMS = 16 };
     NUM sum[SUMS] = {0}, all = 0;
     int64_t i = 0;
+    if (count < SUMS) {
+        for (; i < count; i++)
+            all += MUL(x[i], CONJ(y[i]));
+        return all;
+    }
     for (; i + SUMS <= count; i += SUMS)
         for (int k = 0; k < SUMS; k++)
             sum[k] += MUL(x[i + k], CONJ(y[i + k]));
@@ -368,25 +373,38 @@ static void FN(apply_q)(NUM *c, const NUM *vectors, int64_t stride, const NUM *t
     }
 }
 
-/* R above vectors, of the matrix's first `columns` columns. */
+/* R above vectors, of the matrix's first `columns` columns, no more than rows, by halves. */
+static void FN(qr_panel)(NUM *a, int64_t stride, int64_t rows, int64_t columns, NUM *tau,
+                         NUM *room) {
+    enum { SMALL = 8 };
+    int64_t left = columns / 2;
+    if (columns <= SMALL) {
+        for (int64_t i = 0; i < columns; i++) {
+            tau[i] = FN(reflection)(a + i * (stride + 1), rows - i, stride);
+            FN(reflect)(a, a, stride, i, rows, stride, i + 1, columns, CONJ(tau[i]), room);
+        }
+        return;
+    }
+    FN(qr_panel)(a, stride, rows, left, tau, room);
+    struct FN(block) b = FN(block_of)(a, stride, rows, left, tau, room);
+    FN(reflect_block)(&b, a + left, stride, columns - left, true);
+    FN(qr_panel)(a + left * (stride + 1), stride, rows - left, columns - left, tau + left, room);
+}
+
+/* The same of any matrix. */
 static void FN(qr)(NUM *a, int64_t stride, int64_t rows, int64_t columns, NUM *tau, NUM *room) {
     int64_t least = rows < columns ? rows : columns;
     for (int64_t k = 0; k < least; k += REFLECTION_BLOCK) {
         int64_t width = least - k < REFLECTION_BLOCK ? least - k : REFLECTION_BLOCK;
         NUM *block = a + k * (stride + 1);
-        for (int64_t i = 0; i < width; i++) {
-            tau[k + i] = FN(reflection)(block + i * (stride + 1), rows - k - i, stride);
-            FN(reflect)(block, block, stride, i, rows - k, stride, i + 1, width, CONJ(tau[k + i]),
-                        room);
-        }
+        FN(qr_panel)(block, stride, rows - k, width, tau + k, room);
         if (k + width >= columns) break;
         struct FN(block) b = FN(block_of)(block, stride, rows - k, width, tau + k, room);
         FN(reflect_block)(&b, block + width, stride, columns - k - width, true);
     }
 }
 
-/* The first columns of Q = H_0 H_1 ... in place of the vectors; columns past `count` start as those
- * of the unit matrix. */
+/* The first columns of Q = H_0 H_1 ... in place of the vectors. */
 static void FN(form_q)(NUM *a, const NUM *tau, int64_t rows, int64_t columns, int64_t count,
                        NUM *room) {
     for (int64_t i = 0; i < rows; i++)
@@ -396,19 +414,11 @@ static void FN(form_q)(NUM *a, const NUM *tau, int64_t rows, int64_t columns, in
          k -= REFLECTION_BLOCK) {
         int64_t width = count - k < REFLECTION_BLOCK ? count - k : REFLECTION_BLOCK;
         NUM *block = a + k * (columns + 1);
-        if (k + width < columns) {
-            struct FN(block) b = FN(block_of)(block, columns, rows - k, width, tau + k, room);
-            FN(reflect_block)(&b, block + width, columns, columns - k - width, false);
-        }
-        for (int64_t i = width - 1; i >= 0; i--) {
-            NUM factor = tau[k + i];
-            FN(reflect)(block, block, columns, i, rows - k, columns, i + 1, width, factor, room);
-            for (int64_t r = i + 1; r < rows - k; r++)
-                block[r * columns + i] = MUL(block[r * columns + i], -factor);
-            block[i * (columns + 1)] = 1 - factor;
-            for (int64_t r = -k; r < i; r++)
-                block[r * columns + i] = 0;
-        }
+        struct FN(block) b = FN(block_of)(block, columns, rows - k, width, tau + k, room);
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t j = k; j < k + width; j++)
+                a[i * columns + j] = i == j;
+        FN(reflect_block)(&b, block, columns, columns - k, false);
     }
 }
 

@@ -9,50 +9,69 @@ typedef NUM FN(vector)
 
 enum { FN(TILE_ROWS) = 4, FN(TILE_VECTORS) = 3, FN(PANEL) = VECTOR * FN(TILE_VECTORS) };
 
-/* c[rows x PANEL] -= a b, where b is packed, depth x PANEL. */
-INLINE void FN(tile)(const struct product *p, NUM *c, const NUM *a, const NUM *b, int64_t depth,
-                     int rows) {
+/* c -= a b for rows x vectors of c; b is packed, depth x PANEL. */
+INLINE void FN(tile)(NUM *c, int64_t c_row, const struct product *p, const NUM *a, const NUM *b,
+                     int64_t depth, int rows, int vectors) {
     FN(vector) sums[FN(TILE_ROWS)][FN(TILE_VECTORS)];
     for (int i = 0; i < rows; i++)
-        for (int j = 0; j < FN(TILE_VECTORS); j++)
+        for (int j = 0; j < vectors; j++)
             sums[i][j] = (FN(vector)){0};
     for (int64_t k = 0; k < depth; k++, b += FN(PANEL)) {
         const FN(vector) *row = (const FN(vector) *)b;
         for (int i = 0; i < rows; i++) {
             NUM x = a[i * p->a_row + k * p->a_column];
-            for (int j = 0; j < FN(TILE_VECTORS); j++)
+            for (int j = 0; j < vectors; j++)
                 sums[i][j] += x * row[j];
         }
     }
     for (int i = 0; i < rows; i++)
-        for (int j = 0; j < FN(TILE_VECTORS); j++)
-            ((FN(vector) *)(c + i * p->c_row))[j] -= sums[i][j];
+        for (int j = 0; j < vectors; j++)
+            ((FN(vector) *)(c + i * c_row))[j] -= sums[i][j];
 }
 
-/* The same for fewer columns: by way of a whole tile. */
-INLINE void FN(partial_tile)(const struct product *p, NUM *c, const NUM *a, const NUM *b,
-                             int64_t depth, int rows, int64_t width) {
-    NUM whole[FN(TILE_ROWS) * FN(PANEL)] = {0};
-    struct product local = *p;
-    local.c_row = FN(PANEL);
-    FN(tile)(&local, whole, a, b, depth, rows);
-    for (int i = 0; i < rows; i++)
-        for (int64_t j = 0; j < width; j++)
-            c[i * p->c_row + j] += whole[i * FN(PANEL) + j];
+INLINE void FN(any_tile)(NUM *c, int64_t c_row, const struct product *p, const NUM *a, const NUM *b,
+                         int64_t depth, int rows, int vectors) {
+    switch (rows * 4 + vectors) {
+    case 4 * 4 + 3: FN(tile)(c, c_row, p, a, b, depth, 4, 3); break;
+    case 4 * 4 + 2: FN(tile)(c, c_row, p, a, b, depth, 4, 2); break;
+    case 4 * 4 + 1: FN(tile)(c, c_row, p, a, b, depth, 4, 1); break;
+    case 4 * 1 + 3: FN(tile)(c, c_row, p, a, b, depth, 1, 3); break;
+    case 4 * 1 + 2: FN(tile)(c, c_row, p, a, b, depth, 1, 2); break;
+    default: FN(tile)(c, c_row, p, a, b, depth, 1, 1); break;
+    }
 }
 
+/* All rows of up to PANEL columns; the last vector by way of a whole tile. */
 INLINE void FN(tiles)(const struct product *p, NUM *c, const NUM *a, const NUM *b, int64_t depth,
                       int64_t width) {
-    for (int64_t i = 0; i < p->rows;
-         i += FN(TILE_ROWS), c += FN(TILE_ROWS) * p->c_row, a += FN(TILE_ROWS) * p->a_row) {
-        int64_t rows = p->rows - i;
-        if (rows >= FN(TILE_ROWS) && width == FN(PANEL))
-            FN(tile)(p, c, a, b, depth, FN(TILE_ROWS));
-        else if (rows >= FN(TILE_ROWS))
-            FN(partial_tile)(p, c, a, b, depth, FN(TILE_ROWS), width);
-        else
-            for (int64_t r = 0; r < rows; r++)
-                FN(partial_tile)(p, c + r * p->c_row, a + r * p->a_row, b, depth, 1, width);
+    NUM whole[FN(TILE_ROWS) * FN(PANEL)];
+    int vectors = (int)((width + VECTOR - 1) / VECTOR), step = FN(TILE_ROWS);
+    for (int64_t i = 0; i < p->rows; i += step, c += step * p->c_row, a += step * p->a_row) {
+        if (p->rows - i < step) step = 1;
+        if (width % VECTOR == 0) {
+            FN(any_tile)(c, p->c_row, p, a, b, depth, step, vectors);
+            continue;
+        }
+        for (int r = 0; r < step; r++)
+            for (int64_t j = 0; j < vectors * VECTOR; j++)
+                whole[r * FN(PANEL) + j] = j < width ? c[r * p->c_row + j] : 0;
+        FN(any_tile)(whole, FN(PANEL), p, a, b, depth, step, vectors);
+        for (int r = 0; r < step; r++)
+            for (int64_t j = 0; j < width; j++)
+                c[r * p->c_row + j] = whole[r * FN(PANEL) + j];
+    }
+}
+
+INLINE void FN(pack)(NUM *to, const struct product *p, const NUM *from, int64_t depth,
+                     int64_t width) {
+    for (int64_t r = 0; r < depth; r++, from += p->b_row, to += FN(PANEL)) {
+        int64_t i = 0;
+        for (; i + VECTOR <= width && p->b_column == 1; i += VECTOR)
+            *(FN(vector) *)(to + i) = *(const FN(vector) *)(from + i);
+        for (; i < width; i++)
+            to[i] = from[i * p->b_column];
+        for (; i % VECTOR; i++)
+            to[i] = 0;
     }
 }
 
@@ -64,14 +83,7 @@ CLONES static void FN(subtract_product)(NUM *c, const NUM *a, const NUM *b,
         int64_t depth = p->depth - k < DEPTH ? p->depth - k : DEPTH;
         for (int64_t j = 0; j < p->columns; j += FN(PANEL)) {
             int64_t width = p->columns - j < FN(PANEL) ? p->columns - j : FN(PANEL);
-            for (int64_t r = 0; r < depth; r++) {
-                const NUM *from = b + (k + r) * p->b_row + j * p->b_column;
-                NUM *to = packed + r * FN(PANEL);
-                for (int64_t i = 0; i < width; i++)
-                    to[i] = from[i * p->b_column];
-                for (int64_t i = width; i < FN(PANEL); i++)
-                    to[i] = 0;
-            }
+            FN(pack)(packed, p, b + k * p->b_row + j * p->b_column, depth, width);
             FN(tiles)(p, c + j, a + k * p->a_column, packed, depth, width);
         }
     }

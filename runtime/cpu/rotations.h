@@ -20,6 +20,8 @@ static int64_t FN(log_bytes)(int64_t n) {
 
 static struct FN(log) FN(log_at)(void *at, NUM *rows, int64_t n, int64_t width) {
     struct FN(log) log = {.n = n, .width = width, .rows = rows, .block = at};
+    /* Lanes past the last column turn too: they have to be numbers. */
+    memset(log.block, 0, (size_t)(n * FN(LOG_WIDTH)) * sizeof(NUM));
     log.room = LOG_ROTATIONS * n;
     log.rotation = (struct rotation *)(log.block + n * FN(LOG_WIDTH));
     log.sweep = (struct sweep *)(log.rotation + log.room);
@@ -45,20 +47,34 @@ INLINE void FN(turn_block)(FN(vector) * rows, const struct sweep *sweep, const s
         at[i] = kept[i];
 }
 
+/* `width` numbers of each row between the rows and the block. */
+INLINE void FN(exchange)(const struct FN(log) * log, int64_t column, int64_t width, bool out) {
+    for (int64_t i = 0; i < log->n; i++) {
+        NUM *row = log->rows + i * log->width + column, *part = log->block + i * FN(LOG_WIDTH);
+        for (int64_t j = 0; j < width; j++)
+            if (out)
+                row[j] = part[j];
+            else
+                part[j] = row[j];
+    }
+}
+
 /* Applies what is in the log, and empties it. */
 CLONES static void FN(flush)(struct FN(log) * log) {
     enum { WIDTH = FN(LOG_WIDTH) };
     for (int64_t c = 0; c < log->width && log->sweeps; c += WIDTH) {
-        int64_t width = log->width - c < WIDTH ? log->width - c : WIDTH;
+        int64_t width = log->width - c;
         const struct rotation *r = log->rotation;
-        for (int64_t i = 0; i < log->n; i++)
-            for (int64_t j = 0; j < WIDTH; j++)
-                log->block[i * WIDTH + j] = j < width ? log->rows[i * log->width + c + j] : 0;
+        if (width >= WIDTH)
+            FN(exchange)(log, c, WIDTH, false);
+        else
+            FN(exchange)(log, c, width, false);
         for (int64_t s = 0; s < log->sweeps; r += log->sweep[s].count, s++)
             FN(turn_block)((FN(vector) *)log->block, &log->sweep[s], r);
-        for (int64_t i = 0; i < log->n; i++)
-            memcpy(log->rows + i * log->width + c, log->block + i * WIDTH,
-                   (size_t)width * sizeof(NUM));
+        if (width >= WIDTH)
+            FN(exchange)(log, c, WIDTH, true);
+        else
+            FN(exchange)(log, c, width, true);
     }
     log->sweeps = log->used = 0;
 }
