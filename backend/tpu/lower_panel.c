@@ -42,10 +42,29 @@ bool panel_make(struct paneler *x, struct panel *panel, int64_t rows, int buffer
     return panel->row >= 0;
 }
 
-/* Whole blocks of f32 in VMEM that is read nowhere past the array's end. */
+/* Whether nothing is on its way to VMEM while units are at work. */
+static bool is_quiet(const struct paneler *x) {
+    for (int i = 0; i < x->nextra; i++)
+        if (!x->extra[i].panel.matrix.array.in_vmem) return false;
+    return x->steps == 1;
+}
+
+/* Rows from the array's first to the last that is read in one step, chunks and tiles filled up. */
+static int64_t rows_read(const struct paneler *x, const struct matrix *m, bool along_k, int own) {
+    const struct panel_plan *plan = &x->plan;
+    int64_t places = own == PANEL_M ? panel_pitch(plan) : panel_width(plan) * TILE_GROUPS;
+    int64_t groups = along_k ? places : plan->block[PANEL_K] * TILE_GROUPS;
+    int64_t tiles = along_k ? plan->block[PANEL_K] : panel_width(plan);
+    int64_t last = (plan->block[PANEL_BATCH] - 1) * m->groups + groups;
+    return (last * m->tiles + tiles) * m->tile + TPU_SUBLANES;
+}
+
+/* f32 in VMEM that is read nowhere past the array's end, or where that does no harm. */
 static bool is_direct(const struct paneler *x, const struct matrix *m, bool along_k, int own) {
     const struct panel_plan *plan = &x->plan;
+    int64_t vmem = x->job.lower->options->chip.vmem_bytes / TPU_ROW_BYTES;
     if (!m->array.in_vmem || m->array.layout.type != TYPE_F32 || m->array.shift) return false;
+    if (is_quiet(x) && m->array.row + rows_read(x, m, along_k, own) <= vmem) return true;
     int64_t unit = own == PANEL_M ? plan->chunk : panel_width(plan) * TILE_GROUPS;
     bool k_whole = plan->blocks[PANEL_K] * plan->block[PANEL_K] == plan->total[PANEL_K];
     if (own == PANEL_M) {
@@ -684,6 +703,8 @@ static void run_steps(struct paneler *x) {
     if (x->plan.window.used) panel_start_windows(x);
     load_b(x, x->at, x->b_buffer, 0);
     load_a(x, x->at, x->a_buffer, 0);
+    job_wait(&x->job); /* for what has been brought as a whole */
+    k_block(k);
     loop_begin(k, &loop, x->steps);
     run_step(x);
     loop_end(k, &loop, 0);

@@ -82,7 +82,8 @@ bool panel_make(struct paneler *x, struct panel *panel, int64_t rows, int buffer
 /* Finds the kernel's results and other operands. False where they are not all in the product's
  * tiles. */
 bool panel_find_fused(struct paneler *x, const struct hlo_instr *kernel);
-/* Brings what is read as a whole. False where it would not all stay in VMEM. */
+/* Starts bringing what is read as a whole (job_wait). False where it would not all stay in VMEM.
+ */
 bool panel_stage_others(struct paneler *x, const struct hlo_instr *kernel);
 /* Rows of memory that a tile of the result takes in what stands beside it. */
 int64_t panel_extra_rows(const struct paneler *x);

@@ -217,7 +217,7 @@ static bool find_results(struct paneler *x, const struct hlo_instr *kernel) {
         if (!find_beside(x, kernel, l, &x->result[l])) return false;
     }
     const struct matrix *first = &x->result[0].panel.matrix;
-    x->passes = x->is_fused || first->array.layout.type != TYPE_F32;
+    x->passes = x->is_fused || first->array.in_vmem || first->array.layout.type != TYPE_F32;
     return true;
 }
 
@@ -278,7 +278,6 @@ bool panel_stage_others(struct paneler *x, const struct hlo_instr *kernel) {
         if (!array.in_vmem) return false;
         value_bind_array(&x->job.g, inside, 0, &array);
     }
-    job_wait(&x->job);
     return true;
 }
 

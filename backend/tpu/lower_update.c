@@ -112,6 +112,46 @@ static void bind_starts(struct job *job, const struct hlo_instr *instr) {
     value_prepare(&job->g, instr);
 }
 
+/* Few rows that are in VMEM on both sides go through registers: a DMA takes longer to begin. */
+static bool is_small(const struct runs *r, const struct tarray *whole, const struct tarray *part) {
+    enum { MOST_ROWS = 128 };
+    int64_t rows = r->length / TPU_LANES * r->whole.planes;
+    for (int l = 0; l < r->levels; l++)
+        rows *= r->count[l] * (r->length < TPU_SUBLANES * TPU_LANES ? TPU_SUBLANES : 1);
+    return whole->in_vmem && part->in_vmem && rows <= MOST_ROWS;
+}
+
+static void copy_run(struct job *job, const struct tarray *from, struct sx source,
+                     const struct tarray *to, struct sx target, int64_t rows) {
+    struct kernel *k = job->k;
+    for (int64_t i = 0; i < rows; i += TPU_SUBLANES) {
+        treg mask = 0,
+             v = k_load(k, sx_addi(source, (int32_t)i), MIR_STRIDE_1, sx_const(0), from->tag);
+        if (rows - i < TPU_SUBLANES)
+            mask = ix_within(k, ix_rows(sx_const(0)), 0, (int32_t)(rows - i) - 1);
+        k_store(k, v, sx_addi(target, (int32_t)i), mask, to->tag);
+    }
+}
+
+static void copy_part(struct job *job, const struct runs *r, const struct tarray *whole,
+                      const struct tarray *part, bool update, struct sx offset) {
+    int64_t runs = r->whole.planes;
+    for (int l = 0; l < r->levels; l++)
+        runs *= r->count[l];
+    struct sx first = sx_div(job->k, offset, TPU_LANES);
+    for (int64_t i = 0; i < runs; i++) {
+        int64_t left = i, far = whole->row, near = part->row;
+        for (int l = 0; l < r->levels; l++, left /= r->count[l - 1]) {
+            far += left % r->count[l] * r->stride_whole[l] / TPU_LANES;
+            near += left % r->count[l] * r->stride_part[l] / TPU_LANES;
+        }
+        struct sx in_whole = sx_addi(first, (int32_t)(far + left * r->whole.memory_rows));
+        struct sx in_part = sx_const((int32_t)(near + left * r->part.memory_rows));
+        copy_run(job, update ? part : whole, update ? in_part : in_whole, update ? whole : part,
+                 update ? in_whole : in_part, r->length / TPU_LANES);
+    }
+}
+
 static void move_part(struct job *job, const struct runs *r, const struct tarray *whole,
                       const struct tarray *part, bool update, struct sx offset) {
     for (int p = 0; p < r->whole.planes; p++) {
@@ -153,7 +193,11 @@ bool lower_update(struct lower *lower, const struct hlo_instr *instr, bool *take
     if (update && !in_place) job_copy(&job, operand, 0, &result);
     bind_starts(&job, instr);
     struct sx offset = find_offset(&job, &r, job.g.starts[0].start);
-    move_part(&job, &r, update ? &result : &whole, update ? &part : &result, update, offset);
+    const struct tarray *all = update ? &result : &whole, *some = update ? &part : &result;
+    if (is_small(&r, all, some))
+        copy_part(&job, &r, all, some, update, offset);
+    else
+        move_part(&job, &r, all, some, update, offset);
     job_wait(&job);
     return job_close(&job);
 }
