@@ -91,6 +91,20 @@ static bool make_window_operands(struct paneler *x) {
                       plan->window.fold ? TPU_SUBLANES : plan->b.tile);
 }
 
+static bool make_gradient_operands(struct paneler *x) {
+    const struct panel_plan *plan = &x->plan;
+    struct panel_rows rows = panel_rows(plan);
+    x->raw.matrix = plan->a;
+    x->b.matrix = plan->b;
+    bool fits = panel_make(x, &x->raw, rows.a, 1, 0, 0) &&
+                panel_make(x, &x->a, rows.turned, 1, panel_pitch(plan), TPU_SUBLANES) &&
+                panel_make(x, &x->b, rows.b, panel_buffers(plan, false), 0, 0);
+    x->raw.group_step = x->b.group_step = TPU_SUBLANES;
+    x->raw.tile_step = (int32_t)panel_gradient_plane(plan, false);
+    x->b.tile_step = (int32_t)panel_gradient_plane(plan, true);
+    return fits;
+}
+
 static bool make_operands(struct paneler *x) {
     const struct panel_plan *plan = &x->plan;
     struct panel_rows rows = panel_rows(plan);
@@ -98,6 +112,7 @@ static bool make_operands(struct paneler *x) {
     x->a.matrix = plan->a;
     x->b.matrix = plan->b;
     if (plan->window.used) return make_window_operands(x);
+    if (plan->gradient.used) return make_gradient_operands(x);
     if (plan->a_turned) {
         x->raw.matrix = plan->a;
         if (!panel_make(x, &x->raw, rows.a, 1, k_groups, plan->a.tile)) return false;
@@ -118,10 +133,23 @@ static bool make_operands(struct paneler *x) {
 
 static bool make_results(struct paneler *x) {
     const struct panel_plan *plan = &x->plan;
+    int64_t rows = panel_rows(plan).c, pitch = panel_pitch(plan);
     x->c.matrix = plan->c;
-    if (!panel_make(x, &x->c, panel_rows(plan).c, x->passes ? 1 : panel_result_buffers(plan),
-                    panel_pitch(plan), TPU_SUBLANES))
+    x->out_groups = plan->block[PANEL_M];
+    x->out_tiles = plan->block[PANEL_N];
+    if (plan->gradient.used) {
+        int64_t sums = panel_width(plan) * pitch * TPU_SUBLANES;
+        x->out_groups = plan->c.groups;
+        x->out_tiles = plan->c.tiles;
+        if (!panel_make(x, &x->sums, sums, 1, pitch, TPU_SUBLANES) ||
+            !panel_make(x, &x->c, rows - sums, 1, x->out_groups, TPU_SUBLANES))
+            return false;
+        return panel_make_besides(x);
+    }
+    if (!panel_make(x, &x->c, rows, x->passes ? 1 : panel_result_buffers(plan), pitch,
+                    TPU_SUBLANES))
         return false;
+    x->sums = x->c;
     return panel_make_besides(x);
 }
 
@@ -232,6 +260,10 @@ struct region panel_region_of(struct paneler *x, const treg *block, const struct
 static void load_a(struct paneler *x, const treg *block, treg buffer, treg predicate) {
     const struct panel *panel = x->plan.a_turned ? &x->raw : &x->a;
     if (panel->direct) return;
+    if (x->plan.gradient.used) {
+        panel_load_images(x, false, block, buffer, predicate);
+        return;
+    }
     if (x->plan.window.used) {
         panel_load_band(x, block, buffer, predicate);
         return;
@@ -246,6 +278,10 @@ static void load_a(struct paneler *x, const treg *block, treg buffer, treg predi
 
 static void load_b(struct paneler *x, const treg *block, treg buffer, treg predicate) {
     if (x->b.direct) return;
+    if (x->plan.gradient.used) {
+        panel_load_images(x, true, block, buffer, predicate);
+        return;
+    }
     if (x->plan.window.used) {
         panel_load_filter(x, block, buffer, predicate);
         return;
@@ -320,7 +356,7 @@ struct walk {
 struct turn {
     struct sx k, row, n; /* of what is pushed */
     struct sx pop_k, c;  /* of what is popped; the first row of C */
-    struct sx a, b;
+    struct sx a, b[TPU_MAX_UNITS];
     struct sx limit; /* places of k from this tile on */
     treg lanes;      /* their mask; 0: all count */
     treg keep;       /* 0 where sums begin, -1 where they go on; 0: there is nothing to add to */
@@ -354,7 +390,7 @@ static struct walk find_walk(const struct paneler *x) {
         w.a_row = panel_window_row(plan, (int)plan->chunk);
     }
     w.b_row = batches ? x->b.batch_step : 0;
-    w.c_row = (int32_t)plan->chunk * x->c.group_step;
+    w.c_row = (int32_t)plan->chunk * x->sums.group_step;
     if (plan->split_m) { /* in turn, so that rows of C follow each other */
         w.a_unit = w.a_row;
         w.b_unit = w.b_row;
@@ -363,8 +399,8 @@ static struct walk find_walk(const struct paneler *x) {
         w.b_row *= plan->units;
         w.c_row *= plan->units;
     } else {
-        w.b_unit = (int32_t)w.n * w.b_n;
-        w.c_unit = (int32_t)w.n * x->c.tile_step;
+        w.b_unit = plan->gradient.used ? 1 : (int32_t)w.n * w.b_n;
+        w.c_unit = (int32_t)w.n * x->sums.tile_step;
     }
     return w;
 }
@@ -380,9 +416,15 @@ static void find_turn(struct paneler *x, const struct walk *w, const struct base
     struct kernel *k = x->job.k;
     t->a = sx_add(k, base->a, sx_muli(k, t->k, w->a_k));
     t->a = sx_add(k, t->a, sx_muli(k, t->row, w->a_row));
-    t->b = sx_add(k, base->b, sx_muli(k, t->k, w->b_k));
-    t->b = sx_add(k, t->b, sx_muli(k, t->row, w->b_row));
-    t->b = sx_add(k, t->b, sx_muli(k, t->n, w->b_n));
+    struct sx b = sx_add(k, base->b, sx_muli(k, t->k, w->b_k));
+    b = sx_add(k, b, sx_muli(k, t->row, w->b_row));
+    if (!x->plan.gradient.used) b = sx_add(k, b, sx_muli(k, t->n, w->b_n));
+    for (int u = 0; u < x->plan.units; u++) {
+        t->b[u] = sx_addi(b, u * w->b_unit);
+        if (!x->plan.gradient.used) continue; /* a table says where the places of n are */
+        int32_t others = x->plan.split_m ? 0 : u * (int32_t)w->n;
+        t->b[u] = sx_add(k, b, panel_gradient_offset(x, sx_addi(t->n, others)));
+    }
     t->lanes = t->keep = 0;
     if (x->plan.window.used) {
         t->a = sx_add(k, t->a, panel_window_offset(x, t->k));
@@ -437,7 +479,7 @@ static void push_weights(struct paneler *x, const struct walk *walk, const struc
         else if (plan->ragged_k)
             mask = plan->b_turned ? t->lanes : mask_of_rows(x, t, i);
         for (int u = 0; u < plan->units; u++) {
-            struct sx row = sx_addi(t->b, u * walk->b_unit + i * groups * x->b.group_step);
+            struct sx row = sx_addi(t->b[u], i * groups * x->b.group_step);
             if (u == 0 || walk->b_unit) w = k_load(k, row, MIR_STRIDE_1, sx_const(0), x->b.tag);
             k_emit(k, (struct mop){.op = weight_op(x, part),
                                    .d = w,
@@ -484,14 +526,14 @@ static void pop_results(struct paneler *x, const struct walk *walk, const struct
     struct kernel *k = x->job.k;
     for (int i = 0; i < x->plan.chunk; i++) {
         for (int u = 0; u < x->plan.units; u++) {
-            struct sx row = sx_addi(t->c, u * walk->c_unit + i * x->c.group_step);
+            struct sx row = sx_addi(t->c, u * walk->c_unit + i * x->sums.group_step);
             struct mop pop = {.op = TPU_MPOP, .unit = (uint8_t)u};
             if (adds(x)) {
-                treg sum = k_load(k, row, MIR_STRIDE_1, sx_const(0), x->c.tag);
+                treg sum = k_load(k, row, MIR_STRIDE_1, sx_const(0), x->sums.tag);
                 pop.op = TPU_MPOPADD;
                 pop.d = first ? k_binary_s(k, TPU_VAND, sum, t->keep) : sum;
             }
-            k_store(k, k_emit(k, pop), row, 0, x->c.tag);
+            k_store(k, k_emit(k, pop), row, 0, x->sums.tag);
         }
     }
 }
@@ -628,8 +670,9 @@ static void run_step(struct paneler *x) {
     const struct panel_plan *plan = &x->plan;
     const struct panel *loaded = plan->a_turned || plan->window.fold ? &x->raw : &x->a;
     treg a_other, b_other;
-    if (!x->b.direct) panel_wait(x, PANEL_FLAG_B, 1, holds(x, x->b_fresh));
-    int loads = plan->window.used ? (int)plan->window.image_block : 1;
+    int images = plan->gradient.used ? (int)plan->gradient.image_block : 1;
+    int loads = plan->window.used ? (int)plan->window.image_block : images;
+    if (!x->b.direct) panel_wait(x, PANEL_FLAG_B, images, holds(x, x->b_fresh));
     if (!loaded->direct) panel_wait(x, PANEL_FLAG_A, loads, holds(x, x->a_fresh));
     k_block(k);
     if (plan->window.used) {
@@ -640,6 +683,10 @@ static void run_step(struct paneler *x) {
     }
     if (plan->a_turned) {
         int branch = if_begin(k, holds(x, x->a_fresh), false);
+        if (plan->gradient.used) {
+            panel_clear_ends(x, false);
+            panel_clear_ends(x, true);
+        }
         turn(x);
         if_end(k, branch);
     }
@@ -652,7 +699,7 @@ static void run_step(struct paneler *x) {
                  ? panel_block_row(x, &x->b, x->b_buffer, batch, sx_muli(k, n, TILE_GROUPS), kt)
                  : panel_block_row(x, &x->b, x->b_buffer, batch, sx_muli(k, kt, TILE_GROUPS), n);
     base.b = settled(k, base.b);
-    base.c = settled(k, panel_block_row(x, &x->c, x->c_buffer, zero, zero, zero));
+    base.c = settled(k, panel_block_row(x, &x->sums, x->c_buffer, zero, zero, zero));
     base.k_first = settled(k, kt);
     if (x->steps > 1) {
         find_next(x, &a_other, &b_other);
@@ -701,6 +748,7 @@ static void run_steps(struct paneler *x) {
     x->left = k_variable(k, (int32_t)x->steps - 1);
     x->done = k_variable(k, 0);
     if (x->plan.window.used) panel_start_windows(x);
+    if (x->plan.gradient.used) panel_start_gradient(x);
     load_b(x, x->at, x->b_buffer, 0);
     load_a(x, x->at, x->a_buffer, 0);
     job_wait(&x->job); /* for what has been brought as a whole */

@@ -29,11 +29,13 @@ struct paneler {
     struct job job;
     struct panel_plan plan;
     struct panel a, raw, b, c; /* raw: A before it is turned or folded */
+    struct panel sums;         /* of a gradient, before they are turned to C */
     struct beside extra[PANEL_MOST_EXTRAS], result[PANEL_MOST_RESULTS];
     int nextra, nresult;
     bool passes;   /* over each block of C before it leaves */
     bool is_fused; /* the kernel is a fusion of the product with other work */
     int64_t steps;
+    int64_t out_groups, out_tiles; /* of a block of C */
     /* Scalars that change as the program goes on. */
     treg at[PANEL_AXES], next[PANEL_AXES]; /* the block in use, and the one after it */
     treg a_buffer, b_buffer, c_buffer;     /* in use */
@@ -106,5 +108,16 @@ treg panel_fold_mask(struct paneler *x, int push);
 /* Of a place of k: rows of VMEM from the band's first, and features that count in its tile. */
 struct sx panel_window_offset(struct paneler *x, struct sx k);
 struct sx panel_window_limit(struct paneler *x, struct sx k);
+
+/* ---- lower_panel_gradient.c ---- */
+
+void panel_start_gradient(struct paneler *x); /* before anything is loaded */
+void panel_load_images(struct paneler *x, bool input, const treg *block, treg buffer,
+                       treg predicate);
+/* Zeros past the lines' ends in the images in use. */
+void panel_clear_ends(struct paneler *x, bool input);
+/* Of a place of n: rows of VMEM from the first of the input in use. */
+struct sx panel_gradient_offset(struct paneler *x, struct sx n);
+void panel_turn_sums(struct paneler *x);
 
 #endif

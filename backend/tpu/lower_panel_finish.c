@@ -103,21 +103,21 @@ static void finish_tiles(struct paneler *x, const struct bases_beside *base,
     enum { SIDE = 4 };
     struct kernel *k = x->job.k;
     const int64_t *block = x->plan.block;
-    int64_t side = block[PANEL_M] < SIDE ? block[PANEL_M] : SIDE;
+    int64_t side = x->out_groups < SIDE ? x->out_groups : SIDE;
     struct loop batch_loop, tile_loop, group_loop;
     struct place p;
     p.batch =
         clamped(x, loop_begin(k, &batch_loop, block[PANEL_BATCH]), r->batches, block[PANEL_BATCH]);
-    p.tile = clamped(x, loop_begin(k, &tile_loop, block[PANEL_N]), r->tiles, block[PANEL_N]);
+    p.tile = clamped(x, loop_begin(k, &tile_loop, x->out_tiles), r->tiles, x->out_tiles);
     p.all_batch = sx_add(k, r->batch, p.batch);
     p.all_tile = within(sx_add(k, r->tile, p.tile), x->plan.c.tiles);
-    int64_t turns = (block[PANEL_M] + side - 1) / side;
+    int64_t turns = (x->out_groups + side - 1) / side;
     struct sx first = sx_muli(k, loop_begin(k, &group_loop, turns), (int32_t)side);
     for (int i = 0; i < side; i++) {
         struct sx at = sx_addi(first, i);
-        bool may_pass = turns * side != block[PANEL_M] || !sx_is_const(r->groups) ||
-                        r->groups.c != block[PANEL_M];
-        p.group = within(may_pass ? clamped(x, at, r->groups, -1) : at, block[PANEL_M]);
+        bool may_pass = turns * side != x->out_groups || !sx_is_const(r->groups) ||
+                        r->groups.c != x->out_groups;
+        p.group = within(may_pass ? clamped(x, at, r->groups, -1) : at, x->out_groups);
         p.all_group = within(sx_add(k, r->group, p.group), x->plan.c.groups);
         finish_tile(x, base, &p);
     }
@@ -127,6 +127,14 @@ static void finish_tiles(struct paneler *x, const struct bases_beside *base,
 }
 
 static struct region result_region(struct paneler *x, const struct matrix *m) {
+    struct sx zero = sx_const(0);
+    if (x->plan.gradient.used)
+        return (struct region){zero,
+                               zero,
+                               zero,
+                               sx_const(1),
+                               sx_const((int32_t)m->groups),
+                               sx_const((int32_t)m->tiles)};
     return panel_region_of(x, x->at, m, PANEL_M, PANEL_N);
 }
 
@@ -167,6 +175,7 @@ void panel_finish_block(struct paneler *x) {
     } else {
         struct bases_beside base;
         struct region r = result_region(x, &x->plan.c);
+        if (x->plan.gradient.used) panel_turn_sums(x);
         panel_wait(x, PANEL_FLAG_EXTRA, moved_count(x->extra, x->nextra), 0);
         base.c = panel_block_row(x, &x->c, x->c_buffer, zero, zero, zero);
         for (int i = 0; i < x->nextra; i++)
@@ -217,7 +226,8 @@ static bool find_results(struct paneler *x, const struct hlo_instr *kernel) {
         if (!find_beside(x, kernel, l, &x->result[l])) return false;
     }
     const struct matrix *first = &x->result[0].panel.matrix;
-    x->passes = x->is_fused || first->array.in_vmem || first->array.layout.type != TYPE_F32;
+    x->passes = x->is_fused || x->plan.gradient.used || first->array.in_vmem ||
+                first->array.layout.type != TYPE_F32;
     return true;
 }
 
@@ -312,9 +322,9 @@ static bool make_beside(struct paneler *x, struct beside *beside) {
         panel_use_directly(panel);
         return true;
     }
-    int64_t tiles = x->plan.block[PANEL_N] * x->plan.block[PANEL_BATCH] * x->plan.block[PANEL_M];
-    return panel_make(x, panel, tiles * panel->matrix.tile + TPU_SUBLANES, 1,
-                      x->plan.block[PANEL_M], panel->matrix.tile);
+    int64_t tiles = x->out_tiles * x->plan.block[PANEL_BATCH] * x->out_groups;
+    return panel_make(x, panel, tiles * panel->matrix.tile + TPU_SUBLANES, 1, x->out_groups,
+                      panel->matrix.tile);
 }
 
 bool panel_make_besides(struct paneler *x) {

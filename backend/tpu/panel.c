@@ -184,7 +184,8 @@ bool panel_find(struct panel_plan *plan, const struct hlo_instr *kernel, const s
     if (!a || !b || !find_array(a, &plan->a) || !find_array(b, &plan->b)) return false;
     if (!is_operand_type(p, &plan->a) || !is_operand_type(p, &plan->b)) return false;
     if (p->instr->opcode == OP_CONVOLUTION && !is_pointwise(p))
-        return find_array(kernel, &plan->c) && panel_find_window(plan);
+        return find_array(kernel, &plan->c) &&
+               (panel_find_window(plan) || panel_find_gradient(plan));
     if (!find_operand(p, AXIS_M, &plan->a, &a_along, a_parts) ||
         !find_operand(p, AXIS_N, &plan->b, &b_along, b_parts))
         return false;
@@ -229,6 +230,15 @@ struct panel_rows panel_rows(const struct panel_plan *plan) {
     int64_t pitch = panel_pitch(plan), width = panel_width(plan);
     struct panel_rows rows = {0};
     int64_t lanes = ceil_div(block[PANEL_M], TILE_GROUPS);
+    if (plan->gradient.used) {
+        rows.a = panel_gradient_plane(plan, false) * plan->a.tiles;
+        rows.turned = block[PANEL_K] * pitch * TPU_SUBLANES;
+        rows.b = panel_gradient_plane(plan, true) * plan->b.tiles;
+        /* Sums, and the same turned, with room past the last square. */
+        rows.c = width * pitch * TPU_SUBLANES;
+        rows.c += plan->c.tiles * plan->c.groups * TPU_SUBLANES + TPU_LANES;
+        return rows;
+    }
     if (plan->window.used) {
         rows.a = panel_window_band_rows(plan);
         rows.turned = plan->window.fold ? panel_window_fold_rows(plan) : 0;
@@ -410,6 +420,10 @@ static void try_windows(struct panel_plan *plan, void *user) {
     }
 }
 
+static void try_gradients(struct panel_plan *plan, void *user) {
+    try_orders(plan, user);
+}
+
 static void try_dots(struct panel_plan *plan, struct search *s) {
     const int64_t *total = plan->total;
     set_block(plan, PANEL_M, 1);
@@ -430,7 +444,9 @@ static void try_dots(struct panel_plan *plan, struct search *s) {
 
 bool panel_cut(struct panel_plan *plan, const struct tpu_chip *chip, int64_t rows, int64_t extra) {
     struct search s = {.chip = chip, .rows = rows, .extra = extra, .least = -1};
-    if (plan->window.used)
+    if (plan->gradient.used)
+        panel_cut_gradients(plan, try_gradients, &s);
+    else if (plan->window.used)
         panel_cut_windows(plan, chip, try_windows, &s);
     else
         try_dots(plan, &s);

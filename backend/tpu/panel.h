@@ -32,6 +32,16 @@ struct panel_window {
     int64_t fold;
 };
 
+/* The gradient of a convolution's filter: m is the outputs' features, n places of the window and
+ * tiles of the input's features, k places of images; A the outputs' gradient and B the input. */
+struct panel_gradient {
+    bool used;
+    int64_t images, in_h, in_w, out_h, out_w, places_h, places_w;
+    struct window_dim h, w;
+    int64_t image_block;  /* images of a block of k */
+    int64_t pitch, image; /* rows of VMEM from one line, from one image to the next */
+};
+
 struct panel_plan {
     struct product p;
     struct matrix a, b, c;
@@ -46,6 +56,7 @@ struct panel_plan {
     bool n_first;  /* blocks of n are the outer loop, those of m the inner one */
     bool ragged_k; /* the last tiles of k have lanes that do not count */
     struct panel_window window;
+    struct panel_gradient gradient;
 };
 
 /* False where an operand or the result is no such matrix. `kernel` is the product itself or a
@@ -82,5 +93,12 @@ int32_t panel_window_row(const struct panel_plan *plan, int group);
 /* Rows of VMEM of a band as it comes, and of a folded one. */
 int64_t panel_window_band_rows(const struct panel_plan *plan);
 int64_t panel_window_fold_rows(const struct panel_plan *plan);
+
+/* lower_panel_gradient.c: the same for gradients of filters. Rows of a block of the input, or of
+ * the outputs' gradient. */
+bool panel_find_gradient(struct panel_plan *plan);
+void panel_cut_gradients(struct panel_plan *plan,
+                         void (*try_cut)(struct panel_plan *plan, void *user), void *user);
+int64_t panel_gradient_plane(const struct panel_plan *plan, bool input);
 
 #endif
