@@ -12,7 +12,7 @@ struct sorter {
     const struct hlo_instr *instr;
     int n;
     int dim;
-    int64_t size, padded; /* of the sorted dimension */
+    int64_t size, padded; /* of the sorted dimension, and up to a power of two */
     int64_t rows;         /* product of the others */
     bool folded;          /* a register holds places of one row */
     int64_t span;         /* places of a row in one register */
@@ -334,9 +334,12 @@ static void choose_units(struct sorter *s) {
         all *= 2;
     int64_t groups = (s->rows + TPU_SUBLANES - 1) / TPU_SUBLANES;
     s->folded = s->rows * (all / PLACES) < groups * (lanes / TPU_LANES);
-    s->padded = s->folded ? all : lanes;
     s->span = s->folded ? PLACES : TPU_LANES;
-    s->tiles = s->padded / s->span;
+    s->tiles = (s->folded ? all : lanes) / s->span;
+    /* Of a register with more places than that, those past the network's are sorted apart. */
+    s->padded = 2;
+    while (s->padded < s->size)
+        s->padded *= 2;
     s->units = s->folded ? s->rows : groups;
 }
 
