@@ -233,8 +233,8 @@ static const char *in_two_steps(struct fft *f) {
 
 /* ---- large primes ---- */
 
-/* In place, length a power of two, forward. */
-static void transform(double complex *x, int64_t n) {
+/* In place, length a power of two, forward; roots: room for n / 2 numbers. */
+static void transform(double complex *x, double complex *roots, int64_t n) {
     for (int64_t i = 1, j = 0; i < n; i++) {
         int64_t bit = n >> 1;
         for (; j & bit; bit >>= 1)
@@ -247,12 +247,17 @@ static void transform(double complex *x, int64_t n) {
         }
     }
     for (int64_t half = 1; half < n; half *= 2) {
-        for (int64_t k = 0; k < half; k++) {
-            double complex w = cexp(-acos(-1.0) * I * ((double)k / (double)half));
-            for (int64_t i = k; i < n; i += 2 * half) {
-                double complex a = x[i], b = w * x[i + half];
-                x[i] = a + b;
-                x[i + half] = a - b;
+        for (int64_t k = 0; k < half; k++)
+            roots[k] = cexp(-acos(-1.0) * I * ((double)k / (double)half));
+        for (int64_t first = 0; first < n; first += 2 * half) {
+            double complex *low = x + first, *high = low + half;
+            for (int64_t k = 0; k < half; k++) {
+                double complex a = low[k], b = CMPLX(creal(roots[k]) * creal(high[k]) -
+                                                         cimag(roots[k]) * cimag(high[k]),
+                                                     creal(roots[k]) * cimag(high[k]) +
+                                                         cimag(roots[k]) * creal(high[k]));
+                low[k] = a + b;
+                high[k] = a - b;
             }
         }
     }
@@ -265,14 +270,15 @@ static double complex chirp(const struct fft *f, int64_t j) {
 
 /* Tables: the chirp, and the transform, of length m, of its conjugate as both sides see it. */
 static bool chirp_tables(struct fft *f, int64_t m) {
-    double complex *b = calloc((size_t)m, sizeof *b);
+    double complex *b = calloc((size_t)(m + m / 2) + 1, sizeof *b);
     float *factors = b ? new_table(f, 1, f->n) : NULL;
     float *table = factors ? new_table(f, 1, m) : NULL;
     for (int64_t j = 0; table && j < f->n; j++) {
-        put(factors, j, chirp(f, j));
-        b[j] = b[j ? m - j : 0] = conj(chirp(f, j));
+        double complex value = chirp(f, j);
+        put(factors, j, value);
+        b[j] = b[j ? m - j : 0] = conj(value);
     }
-    if (table) transform(b, m);
+    if (table) transform(b, b + m, m);
     for (int64_t j = 0; table && j < m; j++)
         put(table, j, b[j]);
     free(b);
