@@ -666,6 +666,19 @@ static void rewrite_root(struct rewriter *r, struct hlo_computation *computation
     computation_set_root(computation, copy);
 }
 
+/* A copy of what was copied for it alone is one copy. */
+static void join_copies(struct hlo_computation *computation) {
+    FOR_EACH_INSTR(instr, computation) {
+        struct hlo_instr *operand = instr->noperands ? instr->operands[0] : NULL;
+        if (instr->opcode != OP_COPY || operand->opcode != OP_COPY || operand->ncontrol ||
+            operand->is_control_predecessor || instr_user_count(operand) != 1 ||
+            computation->root == operand)
+            continue;
+        instr_set_operand(instr, 0, operand->operands[0]);
+        instr_remove(operand);
+    }
+}
+
 /* Reshapes and transposes that leave everything where it is. */
 static void rename_unmoved(struct hlo_computation *computation) {
     FOR_EACH_INSTR(instr, computation) {
@@ -747,6 +760,7 @@ static void assign(struct assigner *x, struct hlo_computation *computation) {
             rewrite_other(&r, instr);
     }
     rewrite_root(&r, computation);
+    join_copies(computation);
     rename_unmoved(computation);
 }
 
