@@ -38,7 +38,7 @@
     "ENTRY main { nought = s32[] constant(0)\n given = $IN parameter(0)\n"                         \
     " a = $T[$B,$M,$N] reshape(given)\n zero_t = $T[] constant($zero)\n"                           \
     " zero_r = $R[] constant(0)\n"
-/* Rows, columns, and columns' column k: x. */
+/* Rows and columns. */
 #define LAPACK_PLACES                                                                              \
     " row = s32[$B,$M] iota(), iota_dimension=1\n"                                                 \
     " column3 = s32[$B,$M,$N] iota(), iota_dimension=2\n"                                          \
@@ -46,8 +46,13 @@
     " k3 = s32[$B,$M,$N] broadcast(k), dimensions={}\n"                                            \
     " right = compare(column3, k3), direction=GT\n"                                                \
     " here = compare(column3, k3), direction=EQ\n"
-#define LAPACK_COLUMN                                                                              \
-    " x = $T[$B,$M] reshape(dynamic-slice(a, nought, nought, k), dynamic_slice_sizes={$B,$M,1})\n"
+/* x: column k. A sum that has one term: lanes are not moved one by one. */
+#define LAPACK_COLUMN_OF(matrix)                                                                   \
+    " column_x = s32[$B,$M,$N] iota(), iota_dimension=2\n"                                         \
+    " at_x = compare(column_x, s32[$B,$M,$N] broadcast(k), dimensions={}), direction=EQ\n"         \
+    " none_x = $T[$B,$M,$N] broadcast(zero_t), dimensions={}\n"                                    \
+    " x = reduce(select(at_x, " matrix ", none_x), zero_t), dimensions={2}, to_apply=add\n"
+#define LAPACK_COLUMN LAPACK_COLUMN_OF("a")
 
 /* Columns k and p (one a matrix) of a change places, and numbers k and p of `order`. */
 #define LAPACK_EXCHANGE                                                                            \
@@ -327,10 +332,8 @@ static const char lapack_geqp3[] = LAPACK_SHARED
     " candidate = select(free, value, select(at_kn, yes, no))\n"
     " last = s32[] constant($N)\n"
     " best = reduce(candidate, column_n, $R[] constant(-1), last), dimensions={1}, to_apply=pick\n"
-    " p = get-tuple-element(best), index=1\n" LAPACK_EXCHANGE
-    " x = $T[$B,$M] reshape(dynamic-slice(swapped, nought, nought, k),"
-    " dynamic_slice_sizes={$B,$M,1})\n" LAPACK_REFLECTION LAPACK_TURN_LEFT("swapped")
-        LAPACK_KEEP LAPACK_TAU
+    " p = get-tuple-element(best), index=1\n" LAPACK_EXCHANGE LAPACK_COLUMN_OF("swapped")
+        LAPACK_REFLECTION LAPACK_TURN_LEFT("swapped") LAPACK_KEEP LAPACK_TAU
     " ROOT r = tuple(next, a2, order2, taus2, fixed) }\n" LAPACK_ENTRY
     " given_order = $IN1 parameter(1)\n marks = s32[$B,$N] reshape(given_order)\n"
     " place = s32[$B,$N] iota(), iota_dimension=1\n"
