@@ -136,7 +136,9 @@ static LLVMValueRef padded(struct cpu_gen *g, const struct hlo_instr *instr,
             continue;
         }
         LLVMValueRef at = LLVMBuildSub(b, index[d], gen_i64(g, low), "");
-        LLVMValueRef place = step == 1 ? at : LLVMBuildSDiv(b, at, gen_i64(g, step), "");
+        LLVMValueRef place = step == 1  ? at
+                             : low == 0 ? gen_index_div(g, at, step)
+                                        : LLVMBuildSDiv(b, at, gen_i64(g, step), "");
         inner[d] = clamp(g, place, 0, from->dims[d] - 1);
         LLVMValueRef back = gen_index_mul(g, inner[d], step);
         inside = LLVMBuildAnd(b, inside, LLVMBuildICmp(b, LLVMIntEQ, back, at, ""), "");

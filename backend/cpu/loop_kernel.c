@@ -104,11 +104,45 @@ struct row {
     int first;
     int64_t written; /* elements in each step of the loop */
     int64_t pieces;  /* that the loop goes in, where there are few rows to share */
+    int64_t period;  /* elements of a piece, where what is read begins anew with each; or 0 */
+    int64_t phases;  /* elements of each step that are computed in ways of their own; or 1 */
 };
+
+/* Where a reshape joins a shorter last dimension to others, as in tiles: its size. */
+static int64_t period_of(const struct hlo_instr *instr, const struct shape *shape, int dim) {
+    enum { LEAST_PERIOD = 8 };
+    int64_t size = shape->dims[dim], period = size;
+    if (instr->opcode != OP_FUSION || dim != gen_inner_dim(shape)) return 0;
+    for (const struct hlo_instr *i = instr->called[0]->first; i; i = i->next) {
+        if (i->opcode != OP_RESHAPE || !shape_same_dims(i->shape, shape)) continue;
+        const struct shape *from = i->operands[0]->shape;
+        if (i->operands[0]->opcode == OP_PARAMETER || from->rank == 0) continue;
+        int64_t inner = from->dims[gen_inner_dim(from)];
+        if (inner < period && inner > 0 && period % inner == 0) period = inner;
+    }
+    return period < size && period >= LEAST_PERIOD ? period : 0;
+}
+
+static int64_t phases_of_one(const struct hlo_instr *instr, const struct shape *shape, int dim) {
+    enum { MOST_PHASES = 8 };
+    if (instr->opcode != OP_PAD || !shape_same_dims(instr->shape, shape)) return 1;
+    struct padding_dim p = instr_attr(instr, ATTR_PADDING)->padding->v[dim];
+    return p.low == 0 && p.interior > 0 && p.interior < MOST_PHASES ? p.interior + 1 : 1;
+}
+
+/* Every so many elements of a row, a pad has one of its operand. */
+static int64_t phases_of(const struct hlo_instr *instr, const struct shape *shape, int dim) {
+    if (instr->opcode != OP_FUSION) return phases_of_one(instr, shape, dim);
+    int64_t phases = 1;
+    for (const struct hlo_instr *i = instr->called[0]->first; i && phases == 1; i = i->next)
+        phases = phases_of_one(i, shape, dim);
+    return phases;
+}
 
 static struct row row_of(const struct hlo_instr *instr, const struct shape *shape) {
     enum { MOST_WRITTEN = 8, MOST_INSTRS = 96, FEW_ROWS = 16, PIECES = 32, LONG_ROW = 2048 };
-    struct row row = {.first = shape->rank ? gen_inner_dim(shape) : 0, .written = 1, .pieces = 1};
+    struct row row = {
+        .first = shape->rank ? gen_inner_dim(shape) : 0, .written = 1, .pieces = 1, .phases = 1};
     int64_t instrs = instr->opcode == OP_FUSION ? instr->called[0]->count : 1;
     while (row.first > 0) {
         int64_t size = shape->dims[row.first], written = row.written * size;
@@ -120,6 +154,10 @@ static struct row row_of(const struct hlo_instr *instr, const struct shape *shap
         row.first = next;
         row.written = written;
     }
+    if (shape->rank && row.written == 1) row.period = period_of(instr, shape, row.first);
+    if (row.period) row.pieces = shape->dims[row.first] / row.period;
+    if (row.period) return row;
+    if (shape->rank && row.written == 1) row.phases = phases_of(instr, shape, row.first);
     int64_t rows = 1;
     for (int d = 0; d < row.first; d++)
         rows *= shape->dims[d];
@@ -311,22 +349,36 @@ static int parts_of(const struct hlo_instr *instr, const struct shape *shape, in
 /* The steps of a row from `from` to `to`, both in the part of it that begins at `start` and has
  * `size` of them. index[0] has the dims before. */
 static void emit_part(struct cpu_gen *g, const struct row *row, int n, const struct result *results,
-                      LLVMValueRef **index, int64_t start, int64_t size, LLVMValueRef from,
+                      LLVMValueRef **index, LLVMValueRef start, int64_t size, LLVMValueRef from,
                       LLVMValueRef to) {
     const struct shape *shape = results[0].shape;
     struct cpu_loop loop = gen_range_begin(g, from, to);
     gen_index_bound(g, loop.i, size);
-    index[0][row->first] = gen_index_add(g, loop.i, gen_i64(g, start));
-    for (int64_t e = row->written - 1; e >= 0; e--) {
+    index[0][row->first] = gen_index_add(g, start, gen_index_mul(g, loop.i, row->phases));
+    for (int64_t e = row->written * row->phases - 1; e >= 0; e--) {
         int64_t place = e;
         memcpy(index[e], index[0], (size_t)(row->first + 1) * sizeof *index[0]);
         for (int d = shape->rank - 1; d > row->first; d--) {
             index[e][d] = gen_i64(g, place % shape->dims[d]);
             place /= shape->dims[d];
         }
+        index[e][row->first] = gen_index_add(g, index[0][row->first], gen_i64(g, place));
     }
-    store_step(g, n, results, row->written, index);
+    store_step(g, n, results, row->written * row->phases, index);
     gen_loop_end(g, &loop);
+}
+
+/* What comes after whole steps, in the last piece. */
+static void emit_rest(struct cpu_gen *g, const struct row *row, int n, const struct result *results,
+                      LLVMValueRef **index, LLVMValueRef piece) {
+    LLVMBuilderRef b = g->b.builder;
+    struct row rest = *row;
+    int64_t size = results[0].shape->dims[row->first], count = size % row->phases;
+    if (count == 0) return;
+    rest.phases = 1;
+    LLVMValueRef last = LLVMBuildICmp(b, LLVMIntEQ, piece, gen_i64(g, row->pieces - 1), "");
+    LLVMValueRef to = LLVMBuildSelect(b, last, gen_i64(g, count), gen_i64(g, 0), "");
+    emit_part(g, &rest, n, results, index, gen_i64(g, size - count), count, gen_i64(g, 0), to);
 }
 
 /* x - start, within 0 .. size. */
@@ -346,7 +398,7 @@ static void emit_rows(struct cpu_gen *g, const struct hlo_instr *instr, LLVMValu
     LLVMValueRef **index, from, to;
     if (shape->count == 0) return;
     struct row row = row_of(instr, shape);
-    index = index_arrays(g, (int)row.written);
+    index = index_arrays(g, (int)(row.written * row.phases));
     if (shape->rank == 0) {
         struct cpu_loop once = gen_range_begin(g, begin, end);
         store_step(g, n, results, 1, index);
@@ -362,16 +414,24 @@ static void emit_rows(struct cpu_gen *g, const struct hlo_instr *instr, LLVMValu
         index[0][d] = gen_index_rem(g, rest, shape->dims[d]);
         rest = gen_index_div(g, rest, shape->dims[d]);
     }
-    int64_t size = shape->dims[row.first], ends[MOST_CUTS + 2], start = 0;
+    if (row.period) {
+        emit_part(g, &row, n, results, index, gen_index_mul(g, piece, row.period), row.period,
+                  gen_i64(g, 0), gen_i64(g, row.period));
+        gen_loop_end(g, &outer);
+        return;
+    }
+    int64_t size = shape->dims[row.first] / row.phases, ends[MOST_CUTS + 2], start = 0;
     from = gen_part(g, size, row.pieces, piece);
     to = gen_part(g, size, row.pieces, LLVMBuildAdd(g->b.builder, piece, gen_i64(g, 1), ""));
-    int parts = parts_of(instr, shape, row.first, ends);
+    int parts = row.phases == 1 ? parts_of(instr, shape, row.first, ends) : 1;
+    if (row.phases > 1) ends[0] = size;
     for (int i = 0; i < parts; start = ends[i++]) {
         int64_t length = ends[i] - start;
-        emit_part(g, &row, n, results, index, start, length,
+        emit_part(g, &row, n, results, index, gen_i64(g, start), length,
                   parts > 1 ? in_part(g, from, start, length) : from,
                   parts > 1 ? in_part(g, to, start, length) : to);
     }
+    if (row.phases > 1) emit_rest(g, &row, n, results, index, piece);
     gen_loop_end(g, &outer);
 }
 
