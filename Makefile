@@ -40,6 +40,13 @@ YACC := $(wildcard ir/*.y)
 GEN_OBJS := $(LEX:%.l=$(B)/obj/gen/%.o) $(YACC:%.y=$(B)/obj/gen/%.o)
 LIB_OBJS := $(LIB_SRCS:%.c=$(B)/obj/%.o) $(GEN_OBJS)
 RT_OBJS := $(RT_SRCS:%.c=$(B)/obj/%.o)
+# Kernels of products that are made here rather than in each program, where it is the processor's.
+ifeq ($(SANITIZE),)
+ifneq ($(filter x86_64-%linux-gnu x86_64-%linux-musl,$(shell $(CC) -dumpmachine)),)
+CPPFLAGS += -DHLOCC_PRODUCT_KERNELS
+PRODUCT_KERNELS := $(patsubst %,$(B)/obj/runtime/cpu/product_kernels_%.o,v3 v4)
+endif
+endif
 TESTS := $(TEST_SRCS:%.c=$(B)/test/%)
 # Vectors are passed between functions of these files only: how does not matter.
 $(B)/obj/runtime/cpu/fft_f32.o $(B)/obj/runtime/cpu/fft_f64.o: CFLAGS += -Wno-psabi
@@ -70,10 +77,20 @@ $(B)/libhlocc.a: $(LIB_OBJS)
 	@rm -f $@
 	@echo "  AR    $@"
 	$(Q)$(AR) rcs $@ $^
-$(B)/libhlocc_rt.a: $(RT_OBJS)
+$(B)/libhlocc_rt.a: $(RT_OBJS) $(PRODUCT_KERNELS)
 	@rm -f $@
 	@echo "  AR    $@"
 	$(Q)$(AR) rcs $@ $^
+
+$(B)/product_kernels: backend/cpu/generate/product_kernels.c $(B)/obj/backend/cpu/matmul_kernel.o \
+    $(B)/obj/backend/cpu/matmul_ir.o | $(B)/libhlocc.a
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(CPPFLAGS) $(LLVM_CFLAGS) $(CFLAGS) -o $@ $< $(B)/libhlocc.a $(LLVM_LIBS) -lcjson -lm \
+	    -lpthread
+$(PRODUCT_KERNELS): $(B)/obj/runtime/cpu/product_kernels_%.o: $(B)/product_kernels
+	@mkdir -p $(@D)
+	@echo "  MAKE  $@"
+	$(Q)$< x86-64-$* hlocc_rt_product_kernels_$* $@
 
 $(B)/obj/%.o: %.c | $(GEN_HEADERS)
 	@mkdir -p $(@D)

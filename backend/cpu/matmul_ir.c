@@ -185,21 +185,24 @@ void ir_function_end(struct cpu_builder *b, LLVMBasicBlockRef back) {
     LLVMPositionBuilderAtEnd(b->builder, back);
 }
 
+static LLVMTypeRef call_type(struct cpu_builder *b, int count, LLVMValueRef *arguments) {
+    enum { MOST = 16 };
+    LLVMTypeRef types[MOST];
+    for (int i = 0; i < count; i++)
+        types[i] = LLVMTypeOf(arguments[i]);
+    return LLVMFunctionType(LLVMVoidTypeInContext(b->context), types, (unsigned)count, false);
+}
+
 void ir_call(struct cpu_builder *b, LLVMValueRef function, int count, LLVMValueRef *arguments) {
-    LLVMBuildCall2(b->builder, LLVMGlobalGetValueType(function), function, arguments,
-                   (unsigned)count, "");
+    LLVMTypeRef type = LLVMIsAFunction(function) ? LLVMGlobalGetValueType(function)
+                                                 : call_type(b, count, arguments);
+    LLVMBuildCall2(b->builder, type, function, arguments, (unsigned)count, "");
 }
 
 void ir_runtime_call(struct cpu_builder *b, const char *name, int count, LLVMValueRef *arguments) {
-    enum { MOST = 16 };
-    LLVMTypeRef types[MOST];
     LLVMValueRef function = LLVMGetNamedFunction(b->module, name);
-    for (int i = 0; i < count && !function; i++)
-        types[i] = LLVMTypeOf(arguments[i]);
     if (!function) {
-        LLVMTypeRef nothing = LLVMVoidTypeInContext(b->context);
-        LLVMTypeRef type = LLVMFunctionType(nothing, types, (unsigned)count, false);
-        function = LLVMAddFunction(b->module, name, type);
+        function = LLVMAddFunction(b->module, name, call_type(b, count, arguments));
         enum_attribute(b, function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex, "nounwind");
     }
     ir_call(b, function, count, arguments);

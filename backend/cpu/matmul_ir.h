@@ -110,6 +110,8 @@ LLVMValueRef ir_function_begin(struct cpu_builder *b, const char *name, int coun
 void ir_function_end(struct cpu_builder *b, LLVMBasicBlockRef back);
 void ir_function_attribute(struct cpu_builder *b, LLVMValueRef function, const char *key,
                            const char *value);
+/* Of a function, or through a pointer to one that returns nothing and takes 16 arguments at most.
+ */
 void ir_call(struct cpu_builder *b, LLVMValueRef function, int count, LLVMValueRef *arguments);
 /* Calls a function of runtime/cpu that returns nothing and takes i64 and pointers, 16 at most. */
 void ir_runtime_call(struct cpu_builder *b, const char *name, int count, LLVMValueRef *arguments);

@@ -5,8 +5,6 @@
 
 #include "backend/cpu/codegen.h"
 
-enum { MAX_ROWS = 12, MAX_VECTORS = 6 };
-
 /* ---- which tile ---- */
 
 /* What a tile takes a step of k, in units of one multiply-add: the multiply-adds, or the loads, or
@@ -26,15 +24,19 @@ static double product_cost(const struct matmul_tile *tile, int64_t m, int64_t n)
     return tiles * tile_cost(tile->rows, tile->vectors);
 }
 
+bool matmul_tile_fits(const struct cpu_target *target, const struct matmul_tile *tile) {
+    return tile->rows * tile->vectors + tile->vectors + 1 <= target->vector_registers;
+}
+
 /* The best for m by n; tile is what to beat by a margin, since few shapes of tiles are few
  * functions. */
 static struct matmul_tile best_tile(const struct cpu_target *target, struct matmul_tile best,
                                     int64_t m, int64_t n, double margin) {
     double least = margin * product_cost(&best, m, n);
     struct matmul_tile tile = best;
-    for (tile.rows = 1; tile.rows <= MAX_ROWS && tile.rows <= m; tile.rows++) {
-        for (tile.vectors = 1; tile.vectors <= MAX_VECTORS; tile.vectors++) {
-            if (tile.rows * tile.vectors + tile.vectors + 1 > target->vector_registers) break;
+    for (tile.rows = 1; tile.rows <= MATMUL_MOST_ROWS && tile.rows <= m; tile.rows++) {
+        for (tile.vectors = 1; tile.vectors <= MATMUL_MOST_VECTORS; tile.vectors++) {
+            if (!matmul_tile_fits(target, &tile)) break;
             if (tile.vectors > 1 && (tile.vectors - 1) * tile.lanes >= n) break;
             double cost = product_cost(&tile, m, n);
             if (cost >= least) continue;
@@ -116,7 +118,7 @@ struct kernel {
     int size, vector_bytes, row_bytes; /* of an element, a vector, a row of the panel */
     LLVMTypeRef scalar, vector;        /* of sums */
     LLVMTypeRef element, panel;        /* of A and B */
-    LLVMValueRef row[MAX_ROWS], step, b_row, next_step;
+    LLVMValueRef row[MATMUL_MOST_ROWS], step, b_row, next_step;
 };
 
 static bool has(const struct kernel *k, enum matmul_extras extra) {
@@ -129,7 +131,7 @@ struct state {
     LLVMValueRef b;    /* row of the panel */
     LLVMValueRef next; /* NULL where nothing is asked for */
     LLVMValueRef to;   /* row of the panel that is packed; NULL where none is */
-    LLVMValueRef sums[MAX_ROWS * MAX_VECTORS];
+    LLVMValueRef sums[MATMUL_MOST_ROWS * MATMUL_MOST_VECTORS];
 };
 
 /* Even and odd elements of a vector of pairs, widened. */
@@ -176,7 +178,7 @@ static LLVMValueRef pair_multiply_add(struct kernel *k, LLVMValueRef x, LLVMValu
 
 static void one_step(struct kernel *k, struct state *s) {
     struct cpu_builder *b = k->b;
-    LLVMValueRef panel[MAX_VECTORS];
+    LLVMValueRef panel[MATMUL_MOST_VECTORS];
     int vectors = k->tile.vectors;
     for (int v = 0; v < vectors; v++) {
         panel[v] = ir_load(b, k->panel, ir_atk(b, s->b, v * k->vector_bytes), k->align);
@@ -346,8 +348,8 @@ static void kernel_body(struct kernel *k, LLVMValueRef function) {
     store_tile(k, &s, function);
 }
 
-LLVMValueRef matmul_kernel(struct cpu_builder *b, const struct cpu_target *target,
-                           const struct matmul_tile *tile, enum matmul_extras extras) {
+LLVMValueRef matmul_kernel_emit(struct cpu_builder *b, const struct cpu_target *target,
+                                const struct matmul_tile *tile, enum matmul_extras extras) {
     char name[64];
     bool pairs = tile->pair != TYPE_INVALID;
     snprintf(name, sizeof name, "product.%s%s%s.%dx%d%s%s", element_type_name(tile->type),
@@ -380,4 +382,19 @@ LLVMValueRef matmul_kernel(struct cpu_builder *b, const struct cpu_target *targe
     kernel_body(&k, function);
     ir_function_end(b, back);
     return function;
+}
+
+LLVMValueRef matmul_kernel(struct cpu_builder *b, const struct cpu_target *target,
+                           const struct matmul_tile *tile, enum matmul_extras extras) {
+    bool there = target->kernels && tile->type == TYPE_F32 && tile->pair == TYPE_INVALID &&
+                 4 * tile->lanes == target->vector_bytes && matmul_tile_fits(target, tile);
+    if (!there) return matmul_kernel_emit(b, target, tile, extras);
+    LLVMValueRef table = LLVMGetNamedGlobal(b->module, target->kernels);
+    if (!table) {
+        LLVMTypeRef type = LLVMArrayType2(ir_pointer(b), MATMUL_KERNELS);
+        table = LLVMAddGlobal(b->module, type, target->kernels);
+        LLVMSetGlobalConstant(table, true);
+    }
+    int64_t place = matmul_kernel_number(tile, extras) * (int64_t)sizeof(void *);
+    return ir_load(b, ir_pointer(b), ir_atk(b, table, place), sizeof(void *));
 }

@@ -41,9 +41,27 @@ enum matmul_extras {
  * t, k) is at a + rows[i] + taps[t] + k * a_step, row k of B is vectors * lanes elements at b + k *
  * b_row, and row i of C at c + i * c_row. rows and taps are arrays of i64; all these are in bytes.
  * ntaps and run are at least 1. */
+LLVMValueRef matmul_kernel_emit(struct cpu_builder *b, const struct cpu_target *target,
+                                const struct matmul_tile *tile, enum matmul_extras extras);
+/* The same, or a pointer to one of the runtime's (cpu_target.kernels), for ir_call. */
 LLVMValueRef matmul_kernel(struct cpu_builder *b, const struct cpu_target *target,
                            const struct matmul_tile *tile, enum matmul_extras extras);
 enum { MATMUL_KERNEL_ARGUMENTS = 15, MATMUL_KERNEL_STEPS = 16 };
+
+enum {
+    MATMUL_MOST_ROWS = 12,
+    MATMUL_MOST_VECTORS = 6,
+    MATMUL_EXTRAS = 4, /* sets of matmul_extras */
+    MATMUL_KERNELS = MATMUL_MOST_ROWS * MATMUL_MOST_VECTORS * MATMUL_EXTRAS,
+};
+
+/* Whether the sums and a row of B are in registers. */
+bool matmul_tile_fits(const struct cpu_target *target, const struct matmul_tile *tile);
+
+/* A kernel's place in the runtime's table of those of f32. */
+static inline int matmul_kernel_number(const struct matmul_tile *tile, int extras) {
+    return ((tile->vectors - 1) * MATMUL_MOST_ROWS + tile->rows - 1) * MATMUL_EXTRAS + extras;
+}
 
 static inline int matmul_tile_columns(const struct matmul_tile *tile) {
     return tile->vectors * tile->lanes;

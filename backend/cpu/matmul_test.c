@@ -232,9 +232,9 @@ static void pairs(void **state) {
                                                  {TYPE_S16, TYPE_S16, TYPE_S32},
                                                  {TYPE_BF16, TYPE_BF16, TYPE_F32}};
     static const struct cpu_target machines[] = {
-        {32, 16, true, PAIRS_INSTRUCTION, PAIRS_BY_PARTS, 32 << 10, 512 << 10, 4 << 20},
-        {16, 16, true, PAIRS_INSTRUCTION, PAIRS_BY_PARTS, 8 << 10, 64 << 10, 4 << 20},
-        {64, 32, true, PAIRS_BY_PARTS, PAIRS_BY_PARTS, 32 << 10, 1 << 20, 4 << 20}};
+        {32, 16, true, PAIRS_INSTRUCTION, PAIRS_BY_PARTS, 32 << 10, 512 << 10, 4 << 20, NULL},
+        {16, 16, true, PAIRS_INSTRUCTION, PAIRS_BY_PARTS, 8 << 10, 64 << 10, 4 << 20, NULL},
+        {64, 32, true, PAIRS_BY_PARTS, PAIRS_BY_PARTS, 32 << 10, 1 << 20, 4 << 20, NULL}};
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
         for (int64_t k = 8; k <= 2409; k = k * 7 + 1)
             for (int how = 0; how < 4; how++) {

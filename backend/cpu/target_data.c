@@ -51,7 +51,7 @@ static LLVMMemoryBufferRef probe(LLVMTargetMachineRef machine) {
     return text;
 }
 
-static void read_x86(LLVMTargetMachineRef machine, struct cpu_target *target) {
+static void read_x86(LLVMTargetMachineRef machine, const char *triple, struct cpu_target *target) {
     char *features = LLVMGetTargetMachineFeatureString(machine);
     bool zmm, ymm, bf16;
     if (*features) {
@@ -71,6 +71,13 @@ static void read_x86(LLVMTargetMachineRef machine, struct cpu_target *target) {
     LLVMDisposeMessage(features);
     target->vector_bytes = zmm ? 64 : ymm ? 32 : 16;
     target->vector_registers = zmm ? 32 : 16;
+#ifdef HLOCC_PRODUCT_KERNELS
+    bool there = target->fma && strstr(triple, "linux"); /* where the runtime has them */
+    if (there && ymm) target->kernels = "hlocc_rt_product_kernels_v3";
+    if (there && zmm) target->kernels = "hlocc_rt_product_kernels_v4";
+#else
+    (void)triple;
+#endif
     target->s16_pairs = PAIRS_INSTRUCTION;
     target->bf16_pairs = zmm && bf16 ? PAIRS_INSTRUCTION : PAIRS_NONE;
 }
@@ -84,7 +91,7 @@ void cpu_target_read(LLVMTargetMachineRef machine, bool host, struct cpu_target 
     char *triple = LLVMGetTargetMachineTriple(machine);
     *target = (struct cpu_target){.vector_bytes = 16, .vector_registers = 16};
     if (strncmp(triple, "x86_64", 6) == 0) {
-        read_x86(machine, target);
+        read_x86(machine, triple, target);
     } else if (strncmp(triple, "aarch64", 7) == 0 || strncmp(triple, "arm64", 5) == 0) {
         target->vector_registers = 32;
         target->fma = true;
