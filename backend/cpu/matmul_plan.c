@@ -118,9 +118,9 @@ static void choose_k_block(struct product_plan *p, const struct cpu_target *targ
         return;
     }
     int64_t unit = p->taps > 1 ? p->run : 1, count = p->k / unit;
-    int64_t blocks = (p->k + most + most / 4 - 1) / (most + most / 4);
-    /* In one block, C is written once and never read: worth more of that cache. */
-    if (p->a_mode == A_IN_PLACE && p->k <= 5 * most / 2) blocks = 1;
+    /* Fewer blocks write C less often, which is worth more of that cache. */
+    int64_t longest = p->a_mode == A_IN_PLACE ? 5 * most / 2 : 5 * most / 4;
+    int64_t blocks = (p->k + longest - 1) / longest;
     if (blocks > count) blocks = count;
     p->k_block = (count + blocks - 1) / blocks;
     p->k_blocks = (count + p->k_block - 1) / p->k_block;
