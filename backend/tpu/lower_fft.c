@@ -228,11 +228,9 @@ static bool find_side(struct fft *f, struct side *side) {
 
 static bool make_rows(struct fft *f, struct fft_rows *rows) {
     rows->tag = k_tag(f->job.k);
-    for (int p = 0; p < 2; p++) {
-        rows->row[p] = job_rows(&f->job, f->padded);
-        if (rows->row[p] < 0) return false;
-    }
-    return true;
+    rows->row[0] = job_rows(&f->job, 2 * f->padded);
+    rows->row[1] = rows->row[0] + f->padded;
+    return rows->row[0] >= 0;
 }
 
 static void read_instr(struct fft *f) {
@@ -246,15 +244,23 @@ static void read_instr(struct fft *f) {
     f->padded = up_to(f->n, TPU_LANES);
 }
 
-static bool prepare(struct fft *f) {
+/* Where operand and result are: as a whole in VMEM, or, with `stream`, where they live. */
+static bool find_arrays(struct fft *f, bool stream) {
     struct job *job = &f->job;
-    if (!make_rows(f, &f->table) || !make_rows(f, &f->work[0]) || !make_rows(f, &f->work[1]))
-        return false;
+    if (stream)
+        return leaf_array(job->lower, f->instr, 0, &f->out.array) &&
+               leaf_array(job->lower, f->instr->operands[0], 0, &f->in.array);
     job_result(job, 0, &f->out.array);
     job_stage(job, f->instr, 0);
     const struct value_binding *operand = value_find(&job->g, f->instr->operands[0], 0);
-    if (!operand) return false;
-    f->in.array = operand->array;
+    if (operand) f->in.array = operand->array;
+    return operand != NULL;
+}
+
+static bool prepare(struct fft *f, bool stream) {
+    if (!make_rows(f, &f->table) || !make_rows(f, &f->work[0]) || !make_rows(f, &f->work[1]) ||
+        !find_arrays(f, stream))
+        return false;
     const struct tpu_layout *layout = &f->in.array.layout;
     f->groups = layout->majors * layout->row_tiles;
     f->block = f->groups < BLOCK_GROUPS ? f->groups : BLOCK_GROUPS;
@@ -277,24 +283,32 @@ static const char *why_not(const struct fft *f) {
         (long long)tpu_memory_top(lower->memory, f->instr) / 2);
 }
 
+static void run(struct fft *f) {
+    struct kernel *k = f->job.k;
+    struct loop blocks;
+    struct sx block = loop_begin(k, &blocks, (f->groups + f->block - 1) / f->block);
+    struct sx first = sx_muli(k, block, (int32_t)f->block);
+    /* The last block may overlap the one before, whose work it repeats. */
+    run_block(f, sx_clamp(k, first, 0, (int32_t)(f->groups - f->block)));
+    loop_end(k, &blocks, 0);
+    job_take(&f->job, 0, &f->out.array);
+}
+
 bool lower_fft(struct lower *lower, const struct hlo_instr *instr) {
     struct fft f = {.instr = instr};
-    struct loop blocks;
+    int64_t radices[FFT_MOST_FACTORS];
     if (instr->shape->count == 0) return true;
     read_instr(&f);
-    job_open(&f.job, lower, instr);
-    int64_t radices[FFT_MOST_FACTORS];
     bool known = f.n == 1 || fft_radices(f.n, radices);
-    if (known && prepare(&f) && make_table(&f)) {
-        struct kernel *k = f.job.k;
-        struct sx block = loop_begin(k, &blocks, (f.groups + f.block - 1) / f.block);
-        struct sx first = sx_muli(k, block, (int32_t)f.block);
-        /* The last block may overlap the one before, whose work it repeats. */
-        run_block(&f, sx_clamp(k, first, 0, (int32_t)(f.groups - f.block)));
-        loop_end(k, &blocks, 0);
-        job_take(&f.job, 0, &f.out.array);
-    } else {
-        f.job.g.why = why_not(&f);
+    for (int stream = 0; stream < 2 && known; stream++) {
+        job_open(&f.job, lower, instr);
+        if (prepare(&f, stream) && make_table(&f)) {
+            run(&f);
+            return job_close(&f.job);
+        }
+        arena_free(f.job.arena);
     }
+    job_open(&f.job, lower, instr);
+    f.job.g.why = why_not(&f);
     return job_close(&f.job);
 }
