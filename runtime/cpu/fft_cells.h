@@ -337,16 +337,23 @@ INLINE void run_mode(const struct pass *p, int factor, enum mode mode) {
     }
 }
 
-/* Code of its own for each kind of pass and factor. */
+/* Code of its own for each kind of pass and factor; with sanitizers, which take minutes over that,
+ * for each kind. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define OWN_CODE(factor, mode)
+#else
+#define OWN_CODE(factor, mode)                                                                     \
+    case factor: run_mode(p, factor, mode); break;
+#endif
 #define PASSES(name, mode)                                                                         \
     CLONES static void name(const struct pass *p, int factor) {                                    \
         switch (factor) {                                                                          \
-        case 2: run_mode(p, 2, mode); break;                                                       \
-        case 3: run_mode(p, 3, mode); break;                                                       \
-        case 4: run_mode(p, 4, mode); break;                                                       \
-        case 5: run_mode(p, 5, mode); break;                                                       \
-        case 7: run_mode(p, 7, mode); break;                                                       \
-        case 8: run_mode(p, 8, mode); break;                                                       \
+            OWN_CODE(2, mode)                                                                      \
+            OWN_CODE(3, mode)                                                                      \
+            OWN_CODE(4, mode)                                                                      \
+            OWN_CODE(5, mode)                                                                      \
+            OWN_CODE(7, mode)                                                                      \
+            OWN_CODE(8, mode)                                                                      \
         default: run_mode(p, factor, mode); break;                                                 \
         }                                                                                          \
     }
