@@ -22,7 +22,6 @@ struct kept {
 struct arena {
     struct block *blocks;
     char *cursor, *end;
-    size_t used;
     size_t next_block;
     int refs;
     struct kept *kept;
@@ -81,7 +80,6 @@ void *arena_alloc(struct arena *arena, size_t size) {
     if (size > SIZE_MAX / 2) abort();
     size = (size + ALIGN - 1) & ~(size_t)(ALIGN - 1);
     if (size == 0) size = ALIGN;
-    arena->used += size;
     if (size <= (size_t)(arena->end - arena->cursor)) {
         void *result = arena->cursor;
         arena->cursor += size;
@@ -128,10 +126,6 @@ char *arena_printf(struct arena *arena, const char *format, ...) {
     vsnprintf(result, (size_t)length + 1, format, again);
     va_end(again);
     return result;
-}
-
-size_t arena_used(const struct arena *arena) {
-    return arena->used;
 }
 
 void *arena_grow(struct arena *arena, void *array, int *capacity, int needed, size_t size) {

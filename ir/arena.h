@@ -26,8 +26,6 @@ char *arena_strdup(struct arena *arena, const char *text);
 char *arena_strndup(struct arena *arena, const char *text, size_t length);
 char *arena_printf(struct arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Bytes handed out so far. */
-size_t arena_used(const struct arena *arena);
 
 /* Most of the time that a large new block costs is its page faults; huge pages have few. A hint
  * only, for memory that has not been touched yet: where it is not taken, nothing changes. */

@@ -420,12 +420,3 @@ struct hlo_module *hlo_parse(struct diag *diag) {
     module_free(module);
     return NULL;
 }
-
-struct literal *hlo_parse_literal(struct diag *diag, const struct shape *shape) {
-    struct parse_context *context = context_new(diag, "literal");
-    struct literal *literal =
-        parse_literal_span(context, (struct span){0, (uint32_t)context->size}, shape);
-    module_free(context->module);
-    context_free(context);
-    return literal;
-}

@@ -11,8 +11,4 @@ struct hlo_module *hlo_parse(struct diag *diag);
 /* The same without the verifier (tests of the parser alone). */
 struct hlo_module *hlo_parse_unverified(struct diag *diag);
 
-/* A literal of the given shape from its text, as after `constant(`. NULL where diag got an error.
- */
-struct literal *hlo_parse_literal(struct diag *diag, const struct shape *shape);
-
 #endif

@@ -345,13 +345,6 @@ static void check_entry_layout(struct verifier *v) {
         module_error(v, "entry_computation_layout has another result than ENTRY");
 }
 
-bool computation_verify(struct hlo_computation *computation, struct diag *diag) {
-    struct verifier v = {computation->module, diag, arena_new(), true};
-    check_computation(&v, computation);
-    arena_free(v.scratch);
-    return v.good;
-}
-
 bool module_verify(struct hlo_module *module, struct diag *diag) {
     struct verifier v = {module, diag, arena_new(), true};
     if (!module->entry) {

@@ -9,7 +9,6 @@
  * the inferred one. False where diag got an error; each names the instruction, what was given and
  * what was expected. */
 bool module_verify(struct hlo_module *module, struct diag *diag);
-bool computation_verify(struct hlo_computation *computation, struct diag *diag);
 
 /* The result shape that XLA's rules give the instruction (its ->shape may be NULL), without layout.
  * NULL with an error in diag where operands or attributes do not fit. For opcodes whose shape

@@ -121,15 +121,6 @@ int64_t tpu_layout_unpadded_bytes(const struct tpu_layout *layout) {
     return count * (4 * layout->planes / layout->packing);
 }
 
-bool tpu_layout_same(const struct tpu_layout *a, const struct tpu_layout *b) {
-    if (a->rank != b->rank || a->tile_rows != b->tile_rows || a->packing != b->packing ||
-        a->planes != b->planes)
-        return false;
-    for (int i = 0; i < a->rank; i++)
-        if (a->dims[i] != b->dims[i] || a->order[i] != b->order[i]) return false;
-    return true;
-}
-
 /* ---- equal places ---- */
 
 /* `size` steps of an element's number, `number` each, and what each adds to its address, counted in

@@ -39,7 +39,6 @@ bool tpu_layout_with_order(struct tpu_layout *layout, const struct shape *shape,
 bool tpu_layout_best(struct tpu_layout *layout, const struct shape *shape);
 /* Bytes of the elements alone, as many bits an element as packing gives it. */
 int64_t tpu_layout_unpadded_bytes(const struct tpu_layout *layout);
-bool tpu_layout_same(const struct tpu_layout *a, const struct tpu_layout *b);
 /* Whether b may be another name for the memory of an array a: elements of equal numbers lie at
  * equal places, and b is no larger. `strides`: what a step in each dimension adds to an element's
  * number; NULL: row-major order. So a reshape between these layouts moves nothing, nor does a
