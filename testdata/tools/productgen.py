@@ -33,6 +33,8 @@ conv("conv_features_first", "f32[2,6,9,10]", "f32[8,6,3,3]", "f32[2,8,9,10]", "s
 conv("conv_base_dilation", "f32[2,6,5,4]", "f32[3,3,4,9]", "f32[2,11,10,9]", "size=3x3 pad=1_1x1_2 lhs_dilate=2x2", "b01f_01io->b01f")
 conv("conv_phases", "f32[2,7,6,5]", "f32[3,3,9,5]", "f32[2,14,12,9]", "size=3x3 pad=1_2x2_1 lhs_dilate=2x2 rhs_reversal=1x1", "b01f_01oi->b01f", epilogue=3)
 conv("conv_phases_few", "f32[2,7,6,5]", "f32[1,2,5,9]", "f32[2,14,17,9]", "size=1x2 pad=0_1x1_1 lhs_dilate=2x3", "b01f_01io->b01f")
+conv("conv_phases_apart", "f32[2,5,6,17]", "f32[3,2,17,19]", "f32[2,15,12,19]", "size=3x2 pad=2_2x1_1 lhs_dilate=3x2", "b01f_01io->b01f", epilogue=3)
+conv("conv_phases_apart_reversed", "f32[1,5,4,24]", "f32[16,8,3,24]", "f32[1,80,32,3]", "size=16x8 pad=31_-1x7_7 lhs_dilate=16x8 rhs_reversal=1x1", "b01f_01oi->b01f")
 conv("conv_reversed", "f32[2,8,8,5]", "f32[3,4,5,6]", "f32[2,8,6,6]", "size=3x4 pad=1_1x1_0 rhs_reversal=1x1", "b01f_01io->b01f")
 conv("conv_cropped", "f32[1,12,12,4]", "f32[3,3,4,8]", "f32[1,7,8,8]", "size=3x3 pad=-1_-2x-2_0", "b01f_01io->b01f")
 conv("conv_kernel_gradient", "f32[6,9,10,5]", "f32[6,9,10,7]", "f32[3,3,5,7]", "size=9x10 pad=1_1x1_1", "f01b_i01o->01bf")
