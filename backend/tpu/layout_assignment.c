@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/tpu/product.h"
 #include "backend/tpu/space.h"
 #include "passes/dataflow.h"
 #include "passes/util.h"
@@ -305,10 +306,18 @@ static double root_cost(const struct assigner *x, const struct hlo_instr *instr)
     return copy_cost(x, instr, from, to);
 }
 
-/* The dot of many dimensions that an operand goes into as it is, or converted; NULL: none, or it is
+/* Large matrices stream from HBM as they lie, row-major. */
+static bool takes_any_order(const struct assigner *x, const struct hlo_instr *dot, int side) {
+    struct product product;
+    if (dot->operands[side]->shape->rank > 2) return true;
+    return product_find(&product, dot, x->options) &&
+           !product_is_matmul(&product, &x->options->chip);
+}
+
+/* The dot that an operand goes into as it is, or converted, in any order; NULL: none, or it is
  * wanted otherwise too. `*side`: which of the dot's operands it is. */
-static const struct hlo_instr *dot_of(const struct hlo_instr *user, int operand, int *side) {
-    enum { LEAST_RANK = 3 };
+static const struct hlo_instr *dot_of(const struct assigner *x, const struct hlo_instr *user,
+                                      int operand, int *side) {
     const struct hlo_instr *at = user;
     *side = operand;
     if (user->opcode == OP_FUSION) {
@@ -320,7 +329,7 @@ static const struct hlo_instr *dot_of(const struct hlo_instr *user, int operand,
             *side = use->index;
         } while (at->opcode == OP_CONVERT);
     }
-    return at->opcode == OP_DOT && at->operands[*side]->shape->rank >= LEAST_RANK ? at : NULL;
+    return at->opcode == OP_DOT && takes_any_order(x, at, *side) ? at : NULL;
 }
 
 /* How a dot likes an operand best: batches outermost. */
@@ -359,7 +368,7 @@ static double uses_cost(const struct assigner *x, const struct hlo_instr *instr,
             if (shape_is_array(use->user->shape)) cost += uses_cost(x, use->user, group);
         } else if (kernel) {
             if (kernel->group != group) cost += kernel_cost(x, kernel);
-        } else if ((dot = dot_of(use->user, use->index, &side))) {
+        } else if ((dot = dot_of(x, use->user, use->index, &side))) {
             cost += dot_cost(dot, side, from);
         } else if (!paid) {
             wanted_order(x, use->user, use->index, to);
@@ -636,7 +645,7 @@ static void rewrite_other(struct rewriter *r, struct hlo_instr *instr) {
         struct hlo_instr *operand = instr->operands[i];
         int side;
         if (!shape_is_array(operand->shape)) continue;
-        if (!dot_of(instr, i, &side)) {
+        if (!dot_of(r->x, instr, i, &side)) {
             wanted_order(r->x, instr, i, order);
             instr_set_operand(instr, i, in_order(r, operand, order, instr));
         }
