@@ -301,7 +301,7 @@ static void store_step(struct cpu_gen *g, int n, const struct result *results, i
 
 /* Places along a dimension at which a concatenation or a pad of the results' shape goes over to
  * something else: between two of them, loops need no selection. */
-enum { MOST_CUTS = 6, CUT_INSTRS = 240 };
+enum { MOST_CUTS = 6, CUT_INSTRS = 240, LANES = 8 };
 
 static void add_cut(int64_t *cuts, int *n, int64_t at, int64_t size) {
     int i = *n;
@@ -341,6 +341,8 @@ static int parts_of(const struct hlo_instr *instr, const struct shape *shape, in
     } else {
         add_cuts(instr, shape, dim, ends, &n);
     }
+    /* Of less than two vectors the first would be whole, the second masked. */
+    if (n == 0 && shape->dims[dim] < 2 * LANES) add_cut(ends, &n, LANES, shape->dims[dim]);
     if (n > MOST_CUTS || (n + 1) * instrs > CUT_INSTRS) n = 0;
     ends[n++] = shape->dims[dim];
     return n;
@@ -366,6 +368,7 @@ static void emit_part(struct cpu_gen *g, const struct row *row, int n, const str
     }
     store_step(g, n, results, row->written * row->phases, index);
     gen_loop_end(g, &loop);
+    if (size < LANES) gen_loop_one_by_one(g, &loop);
 }
 
 /* What comes after whole steps, in the last piece. */

@@ -131,21 +131,26 @@ void rows_use_scratch(struct rows *r, int loop, LLVMValueRef place, LLVMValueRef
     }
 }
 
-/* Where the parts of a loop along the row end: elements beside the vectors that a loop takes at
- * once get a loop that takes one at a time. */
-enum { MOST_PARTS = 2, AT_ONCE = 32, LANES = 8 };
+/* Where the parts of a loop along the row end: vectors beside those that a loop takes at once get a
+ * loop that takes one at a time, and the elements beside those another. */
+enum { MOST_PARTS = 3, AT_ONCE = 32, LANES = 8 };
 
 static int row_parts(const struct rows *r, int64_t *ends) {
     int64_t columns = r->plan->columns, rest = columns % AT_ONCE;
     int n = 0;
     if (columns > AT_ONCE && rest >= LANES) ends[n++] = columns - rest;
+    bool apart = n > 0 || columns < 2 * LANES;
+    if (apart && columns > LANES && columns % LANES != 0) ends[n++] = columns - columns % LANES;
     ends[n++] = columns;
     return n;
 }
 
 static void end_row_part(struct cpu_gen *g, struct cpu_loop *loop, int64_t size) {
     gen_loop_end(g, loop);
-    if (size < AT_ONCE) gen_loop_interleave(g, loop, 1);
+    if (size < LANES)
+        gen_loop_one_by_one(g, loop);
+    else if (size < AT_ONCE)
+        gen_loop_interleave(g, loop, 1);
 }
 
 /* One loop along the row for all reduces of a stage. */
