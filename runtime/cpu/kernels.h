@@ -65,7 +65,8 @@ enum hlocc_rt_fft_config {
     FFT_AXES,   /* 1 .. 3 innermost dimensions */
     FFT_COUNT,  /* elements of the dimensions before the axes */
     FFT_PHASE,  /* which step this call is of */
-    FFT_FILLED, /* 1: tables follow these numbers, aligned to 64 bytes; 0: they are made in scratch */
+    FFT_FILLED, /* 1: tables follow these numbers, aligned to 64 bytes; 0: they are made in scratch
+                 */
     FFT_LENGTHS,
     FFT_NUMBERS = 16
 };
@@ -102,7 +103,7 @@ enum hlocc_rt_linalg_config {
     LINALG_TRANSPOSE = 8,
     LINALG_CONJUGATE = 16,
     LINALG_VALUES = 64, /* syevd, gesdd: vectors do not count, and are zero */
-    LINALG_INFO = 32, /* cholesky, syevd: a result s32 says whether it went well */
+    LINALG_INFO = 32,   /* cholesky, syevd: a result s32 says whether it went well */
 };
 
 /* The factor of a Hermitian matrix; the other triangle is zero. A matrix that is not positive
