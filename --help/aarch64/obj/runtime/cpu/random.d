@@ -1,4 +1,0 @@
-/tmp/rows/w3/--help/aarch64/obj/runtime/cpu/random.o: \
- runtime/cpu/random.c runtime/cpu/number.h runtime/cpu/kernels.h
-runtime/cpu/number.h:
-runtime/cpu/kernels.h:

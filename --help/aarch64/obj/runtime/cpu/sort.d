@@ -1,3 +1,0 @@
-/tmp/rows/w3/--help/aarch64/obj/runtime/cpu/sort.o: runtime/cpu/sort.c \
- runtime/cpu/kernels.h
-runtime/cpu/kernels.h:
