@@ -520,22 +520,48 @@ static void push_data(struct paneler *x, const struct walk *walk, const struct t
     }
 }
 
+/* Sums of one turn that stay in registers from one part to the next, if they are few. */
+enum { MOST_SUMS = 16 };
+
+struct part {
+    bool first, last;
+    bool apart; /* sums of the turn are added to C once, after the last part */
+};
+
+static void pop_result(struct paneler *x, const struct turn *t, struct sx row, int unit,
+                       struct part part, treg *sum) {
+    struct kernel *k = x->job.k;
+    struct mop pop = {.op = TPU_MPOP, .unit = (uint8_t)unit};
+    if (part.apart) {
+        pop.d = part.first ? 0 : *sum;
+        if (!part.first) pop.op = TPU_MPOPADD;
+        *sum = k_emit(k, pop);
+        if (!part.last) return;
+    }
+    if (!adds(x)) {
+        k_store(k, k_emit(k, pop), row, 0, x->sums.tag);
+        return;
+    }
+    treg before = k_load(k, row, MIR_STRIDE_1, sx_const(0), x->sums.tag);
+    if (part.first || part.apart) before = k_binary_s(k, TPU_VAND, before, t->keep);
+    if (part.apart) {
+        before = k_binary(k, TPU_VADDF, before, *sum);
+    } else {
+        pop.op = TPU_MPOPADD;
+        pop.d = before;
+        before = k_emit(k, pop);
+    }
+    k_store(k, before, row, 0, x->sums.tag);
+}
+
 /* Results are added to C, or begin it. */
 static void pop_results(struct paneler *x, const struct walk *walk, const struct turn *t,
-                        bool first) {
-    struct kernel *k = x->job.k;
-    for (int i = 0; i < x->plan.chunk; i++) {
-        for (int u = 0; u < x->plan.units; u++) {
-            struct sx row = sx_addi(t->c, u * walk->c_unit + i * x->sums.group_step);
-            struct mop pop = {.op = TPU_MPOP, .unit = (uint8_t)u};
-            if (adds(x)) {
-                treg sum = k_load(k, row, MIR_STRIDE_1, sx_const(0), x->sums.tag);
-                pop.op = TPU_MPOPADD;
-                pop.d = first ? k_binary_s(k, TPU_VAND, sum, t->keep) : sum;
-            }
-            k_store(k, k_emit(k, pop), row, 0, x->sums.tag);
-        }
-    }
+                        struct part part, treg *sums) {
+    int units = x->plan.units;
+    for (int i = 0; i < x->plan.chunk; i++)
+        for (int u = 0; u < units; u++)
+            pop_result(x, t, sx_addi(t->c, u * walk->c_unit + i * x->sums.group_step), u, part,
+                       part.apart ? &sums[i * units + u] : NULL);
 }
 
 /* All parts of one turn: small products first, as the sum is rounded at its full size by what comes
@@ -543,14 +569,17 @@ static void pop_results(struct paneler *x, const struct walk *walk, const struct
 static void run_turn(struct paneler *x, const struct walk *walk, const struct bases *base,
                      struct turn *t, int *set) {
     int parts = x->plan.p.parts;
-    bool first = true;
+    treg sums[MOST_SUMS] = {0};
+    bool apart = parts > 1 && x->plan.chunk * x->plan.units <= MOST_SUMS;
+    struct part part = {.first = true, .apart = apart};
     find_turn(x, walk, base, t);
     for (int w = parts - 1; w >= 0; w--) {
         push_weights(x, walk, t, w, *set);
         for (int d = parts - 1 - w; d >= 0; d--) {
             push_data(x, walk, t, d, *set, w + d > 0);
-            pop_results(x, walk, t, first);
-            first = false;
+            part.last = w == 0 && d == 0;
+            pop_results(x, walk, t, part, sums);
+            part.first = false;
         }
         *set ^= 1;
     }
