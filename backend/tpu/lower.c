@@ -379,7 +379,7 @@ static void bring_largest_last(struct job *job, struct operands *operands, int64
     }
 }
 
-void job_stage(struct job *job, const struct hlo_instr *instr, int64_t rows_for_results) {
+bool job_stage(struct job *job, const struct hlo_instr *instr, int64_t rows_for_results) {
     struct operands operands = {0};
     struct tarray array;
     for (int i = 0; i < instr->noperands; i++) {
@@ -392,9 +392,13 @@ void job_stage(struct job *job, const struct hlo_instr *instr, int64_t rows_for_
         add_inner_constants(job, &operands, instr->called[i]);
     bring_largest_last(job, &operands, rows_for_results);
     job_wait(job);
-    for (int i = 0; i < operands.count; i++)
+    bool all = true;
+    for (int i = 0; i < operands.count; i++) {
+        all &= operands.list[i].array.in_vmem;
         value_bind_array(&job->g, operands.list[i].instr, operands.list[i].leaf,
                          &operands.list[i].array);
+    }
+    return all;
 }
 
 /* ---- labels ---- */

@@ -89,8 +89,9 @@ void job_start(struct job *job, int at, struct sx flag, struct sx source, struct
 /* Starts any DMA (flag and core are filled in); job_wait waits for it. */
 void job_move(struct job *job, struct tpu_dma *dma);
 void job_wait(struct job *job); /* for all that was started */
-/* Brings all arrays that the instruction reads and binds them in job->g; waits. */
-void job_stage(struct job *job, const struct hlo_instr *instr, int64_t rows_for_results);
+/* Brings the arrays that the instruction reads and binds them in job->g; waits. False where some
+ * stay in HBM for want of room. */
+bool job_stage(struct job *job, const struct hlo_instr *instr, int64_t rows_for_results);
 /* Where a result is computed: in VMEM where it fits, else straight in HBM. */
 void job_result(struct job *job, int leaf, struct tarray *array);
 /* Starts copying an operand's array to a result of the same shape. */

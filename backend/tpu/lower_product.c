@@ -497,25 +497,38 @@ static bool is_direct(const struct product *p, const struct tpu_layout *layout) 
 }
 
 /* `instr` is the product itself, or a fusion of it with what is done to operands and results. */
-static bool lower_with(struct lower *lower, const struct hlo_instr *instr,
-                       const struct hlo_instr *product) {
-    struct multiplier x = {0};
+/* Convolutions of so few features that a tile of k holds several places of the window, and without
+ * strides, so that laying out moves whole registers. */
+static bool has_small_window(const struct product *p) {
+    if (p->instr->opcode != OP_CONVOLUTION) return false;
+    const struct dim_labels *labels = instr_attr(p->instr, ATTR_DIM_LABELS)->dim_labels;
+    const struct window *window = instr_window(p->instr);
+    if (!window || !window->count) return false;
+    for (int i = 0; i < window->count; i++)
+        if (window->v[i].stride != 1 || window->v[i].lhs_dilate != 1) return false;
+    int64_t features = p->instr->operands[0]->shape->dims[labels->input_feature];
+    int64_t width = window->v[window->count - 1].size;
+    return width > 1 && features <= TPU_LANES / width;
+}
+
+/* Both operands laid out in VMEM, where there is room for that; `near`: only where they are in VMEM
+ * as they come, too. */
+static bool lower_laid_out(struct lower *lower, const struct hlo_instr *instr,
+                           const struct product *p, bool near, bool *taken) {
+    struct multiplier x = {.p = *p};
     struct tarray results[MOST_RESULTS];
-    bool fused = instr != product, taken = false;
-    if (!product_find(&x.p, product, lower->options)) return lower_map(lower, instr);
-    if (!fused && !lower_matmul(lower, &x.p, &taken)) return false;
-    if (!taken && !lower_panel(lower, instr, &x.p, &taken)) return false;
-    if (taken) return true;
+    bool fused = instr != p->instr;
     job_open(&x.job, lower, instr);
     bool direct =
         !fused && leaf_array(lower, instr, 0, &results[0]) && is_direct(&x.p, &results[0].layout);
     for (int l = 0; l < instr->shape->nleaves && !direct; l++)
         job_result(&x.job, l, &results[l]);
     /* At least a sixteenth of VMEM for the blocks. */
-    job_stage(&x.job, instr, lower->options->chip.vmem_bytes / TPU_ROW_BYTES / 16);
-    if (!choose_blocks(&x) || !make_arrays(&x)) {
+    bool all = job_stage(&x.job, instr, lower->options->chip.vmem_bytes / TPU_ROW_BYTES / 16);
+    *taken = (all || !near) && choose_blocks(&x) && make_arrays(&x);
+    if (!*taken) {
         arena_free(x.job.arena);
-        return lower_map(lower, instr);
+        return true;
     }
     if (fused) value_enter(&x.job.g, instr);
     clear_array(&x, &x.c);
@@ -532,6 +545,21 @@ static bool lower_with(struct lower *lower, const struct hlo_instr *instr,
     for (int l = 0; l < instr->shape->nleaves; l++)
         job_take(&x.job, l, &results[l]);
     return job_close(&x.job);
+}
+
+static bool lower_with(struct lower *lower, const struct hlo_instr *instr,
+                       const struct hlo_instr *product) {
+    struct product p = {0};
+    bool taken = false;
+    if (!product_find(&p, product, lower->options)) return lower_map(lower, instr);
+    /* Operands of several parts pass the units several times: a whole small window side by side
+     * fills them better than its rows one by one. */
+    bool whole = p.parts > 1 && has_small_window(&p);
+    if (whole && !lower_laid_out(lower, instr, &p, true, &taken)) return false;
+    if (!taken && instr == product && !lower_matmul(lower, &p, &taken)) return false;
+    if (!taken && !lower_panel(lower, instr, &p, &taken)) return false;
+    if (!taken && !lower_laid_out(lower, instr, &p, false, &taken)) return false;
+    return taken || lower_map(lower, instr);
 }
 
 bool lower_product(struct lower *lower, const struct hlo_instr *instr) {
