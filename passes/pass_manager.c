@@ -48,26 +48,12 @@ static const enum pass_id cpu_pipeline[] = {PASS_single_device,
                                             PASS_reduction_splitter,
                                             PASS_fusion,
                                             MEMORY};
-static const enum pass_id tpu_pipeline[] = {PASS_single_device,
-                                            PASS_lapack_expander,
-                                            PASS_scan_expander,
-                                            PASS_dot_expander,
-                                            PASS_topk_expander,
-                                            PASS_fft_expander,
-                                            PASS_call_inliner,
-                                            PASS_fusion_inliner,
-                                            PASS_layout_normalizer,
-                                            PASS_batch_norm_expander,
-                                            SIMPLIFY,
-                                            LOOPS,
-                                            PASS_reshape_mover,
-                                            PASS_movement_simplifier,
-                                            PASS_cse,
-                                            PASS_dce,
-                                            PASS_reshape_materializer,
-                                            PASS_tpu_fusion,
-                                            PASS_loop_staging,
-                                            MEMORY};
+static const enum pass_id tpu_pipeline[] = {
+    PASS_single_device,        PASS_lapack_expander,     PASS_scan_expander, PASS_dot_expander,
+    PASS_topk_expander,        PASS_fft_expander,        PASS_call_inliner,  PASS_fusion_inliner,
+    PASS_layout_normalizer,    PASS_batch_norm_expander, SIMPLIFY,           LOOPS,
+    PASS_reshape_mover,        PASS_movement_simplifier, PASS_cse,           PASS_dce,
+    PASS_reshape_materializer, PASS_tpu_fusion,          PASS_loop_staging,  MEMORY};
 /* -O0: the least that the backends take. */
 static const enum pass_id plain_pipeline[] = {
     PASS_single_device, PASS_scan_expander, PASS_dot_expander, PASS_call_inliner, PASS_dce, MEMORY};

@@ -19,7 +19,7 @@ struct cpu_target {
     int vector_registers;                 /* how many there are */
     bool fma;                             /* a multiply-add is one instruction */
     enum cpu_pairs s16_pairs, bf16_pairs; /* of 16-bit integers to s32, of bf16 to f32 */
-    int64_t l1, l2, l3; /* bytes of data cache that one core may count on */
+    int64_t l1, l2, l3;                   /* bytes of data cache that one core may count on */
     /* The runtime's table of f32 products' kernels for such registers (matmul_kernel_number); NULL
      * where there is none. */
     const char *kernels;

@@ -62,7 +62,8 @@ void k_move_s(struct kernel *k, treg dest, treg b); /* scalars */
 treg k_copy(struct kernel *k, treg v);
 /* A scalar that starts as `value` and changes as the code goes on. */
 treg k_variable(struct kernel *k, int32_t value);
-void k_add_if(struct kernel *k, treg v, int32_t n, treg predicate); /* v += n; predicate 0: always */
+void k_add_if(struct kernel *k, treg v, int32_t n,
+              treg predicate); /* v += n; predicate 0: always */
 /* v counts 0 .. limit - 1 and around where the predicate holds; returns one that it went around. */
 treg k_count_around(struct kernel *k, treg v, int32_t limit, treg predicate);
 treg k_lane(struct kernel *k);

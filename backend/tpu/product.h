@@ -50,8 +50,8 @@ int product_operand(const struct product *p, int free);
 void product_result_place(struct kernel *k, const struct product *p, const struct ix *index,
                           struct ix *batch, struct ix *m, struct ix *n);
 
-/* Dimension of an operand, or of the result, that a part of an axis is; -1: none. Of a convolution's
- * input, the dimension that the part goes over. */
+/* Dimension of an operand, or of the result, that a part of an axis is; -1: none. Of a
+ * convolution's input, the dimension that the part goes over. */
 int product_operand_dim(const struct product *p, int operand, int axis, int part);
 int product_result_dim(const struct product *p, int axis, int part);
 
