@@ -305,14 +305,10 @@ static void fetch_turned(struct fetcher *f, const struct tarray *array, const st
             struct ix group = ix_addi(ix_scalar(place->row.s), i * TPU_SUBLANES);
             struct sx at = strided ? sx_addi(row.s, i * TPU_SUBLANES * row.lanes)
                                    : memory_row(k, &array->layout, place, group, lane_tile).s;
-            bool last = i + 1 == TPU_TRANSPOSE_MAX;
-            k_emit(k, (struct mop){.op = last ? TPU_XTRL : TPU_XTR,
-                                   .a = load_rows(f, array, p, at, strided ? row.lanes : 1),
-                                   .literal = last ? TPU_TRANSPOSE_MAX : 0});
+            k_turn_push(k, load_rows(f, array, p, at, strided ? row.lanes : 1),
+                        i + 1 == TPU_TRANSPOSE_MAX, TPU_TRANSPOSE_MAX);
         }
-        for (int i = 0; i < TPU_TRANSPOSE_MAX; i++)
-            k_store(k, k_emit(k, (struct mop){.op = TPU_XPOP}),
-                    sx_const((int32_t)f->turn_row + i * TPU_SUBLANES), 0, f->turn_tag);
+        k_turn_store(k, sx_const((int32_t)f->turn_row), f->turn_tag);
         raw[p] = k_load(k, first, MIR_STRIDE_IMM, sx_const(lane.rows), f->turn_tag);
     }
 }

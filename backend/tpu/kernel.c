@@ -148,6 +148,29 @@ treg k_xlu_amount(struct kernel *k, enum tpu_op op, treg a, struct sx amount) {
     return k_emit(k, (struct mop){.op = TPU_XPOP});
 }
 
+void k_turn_push(struct kernel *k, treg rows, bool last, int results) {
+    k_emit(k,
+           (struct mop){.op = last ? TPU_XTRL : TPU_XTR, .a = rows, .literal = last ? results : 0});
+}
+
+treg k_turn_pop(struct kernel *k) {
+    return k_emit(k, (struct mop){.op = TPU_XPOP});
+}
+
+void k_turn_store(struct kernel *k, struct sx to, int tag) {
+    for (int i = 0; i < TPU_TRANSPOSE_MAX; i++)
+        k_store(k, k_turn_pop(k), sx_addi(to, i * TPU_SUBLANES), 0, tag);
+}
+
+void k_turn_square(struct kernel *k, struct sx from, int from_tag, struct sx to, int to_tag) {
+    for (int i = 0; i < TPU_TRANSPOSE_MAX; i++) {
+        struct sx row = sx_addi(from, i * TPU_SUBLANES);
+        k_turn_push(k, k_load(k, row, MIR_STRIDE_1, sx_const(0), from_tag),
+                    i + 1 == TPU_TRANSPOSE_MAX, TPU_TRANSPOSE_MAX);
+    }
+    k_turn_store(k, to, to_tag);
+}
+
 treg k_to_scalar(struct kernel *k, treg v) {
     k_emit(k, (struct mop){.op = TPU_V2S, .a = v});
     return k_emit(k, (struct mop){.op = TPU_SPOP});

@@ -77,6 +77,14 @@ treg m_not(struct kernel *k, treg a);
 treg k_eup(struct kernel *k, enum tpu_op op, treg a, treg b);
 treg k_xlu(struct kernel *k, enum tpu_op op, treg a, treg b);
 treg k_xlu_amount(struct kernel *k, enum tpu_op op, treg a, struct sx amount);
+/* Groups of rows to the transpose unit; with the last one, how many results follow, which
+ * k_turn_pop takes in order. */
+void k_turn_push(struct kernel *k, treg rows, bool last, int results);
+treg k_turn_pop(struct kernel *k);
+/* Takes the results of a square of 128 x 128 to rows of VMEM from `to` on. */
+void k_turn_store(struct kernel *k, struct sx to, int tag);
+/* A square of 128 x 128 of 32-bit elements whose rows lie one after the other, the other way. */
+void k_turn_square(struct kernel *k, struct sx from, int from_tag, struct sx to, int to_tag);
 treg k_to_scalar(struct kernel *k, treg v); /* sublane 0, lane 0 */
 
 /* Rows base + offset + sublane * stride. mask 0: all. */

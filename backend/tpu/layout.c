@@ -16,10 +16,6 @@ static bool multiply(int64_t *product, int64_t by) {
     return !__builtin_mul_overflow(*product, by, product) && *product < MOST_BYTES;
 }
 
-static int64_t ceil_div(int64_t a, int64_t b) {
-    return a / b + (a % b != 0);
-}
-
 /* The least power of two that holds the rows, at least one packed row and at most a full tile. */
 static int choose_tile_rows(int packing, int64_t rows) {
     int most = packing == 4 ? 32 : TPU_SUBLANES, tile = packing;

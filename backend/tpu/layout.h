@@ -12,6 +12,14 @@
 #include "ir/shape.h"
 #include "runtime/tpu/isa.h"
 
+/* Of sizes, which are not negative; any size can be divided. */
+static inline int64_t ceil_div(int64_t a, int64_t b) {
+    return a / b + (a % b != 0);
+}
+static inline int64_t round_up(int64_t size, int64_t to) {
+    return ceil_div(size, to) * to;
+}
+
 struct tpu_layout {
     enum element_type type;
     int rank;

@@ -98,15 +98,12 @@ static void order_of(const struct assigner *x, const struct hlo_instr *instr, in
 
 /* ---- costs ---- */
 
-static double ceil_div(int64_t a, int64_t b) {
-    return (double)((a + b - 1) / b);
-}
-
 /* Registers of 8 x 128 places. */
 static double registers_of(const struct shape *shape, const int *order) {
     double registers = 1;
     if (shape->rank == 0) return 1;
-    if (shape->rank == 1) return ceil_div(shape->dims[0], (int64_t)TPU_SUBLANES * TPU_LANES);
+    if (shape->rank == 1)
+        return (double)ceil_div(shape->dims[0], (int64_t)TPU_SUBLANES * TPU_LANES);
     for (int i = 2; i < shape->rank; i++)
         registers *= (double)shape->dims[order[i]];
     return registers * ceil_div(shape->dims[order[0]], TPU_LANES) *
@@ -141,7 +138,7 @@ static double turning_cost(const struct assigner *x, const struct shape *shape, 
     double in = (double)shape->dims[from[0]], out = (double)shape->dims[to[0]];
     double pushed = (out < TPU_LANES ? out : TPU_LANES) / TPU_SUBLANES;
     double popped = (in < TPU_LANES ? in : TPU_LANES) / TPU_SUBLANES;
-    double squares = ceil_div(shape->dims[from[0]], TPU_LANES) *
+    double squares = (double)ceil_div(shape->dims[from[0]], TPU_LANES) *
                      ceil_div(shape->dims[to[0]], TPU_LANES) * a.planes *
                      ((double)shape->count / (in * out));
     return KERNEL_COST + squares * (TURN_COST + 1.5 * (pushed + popped));

@@ -107,11 +107,6 @@ static struct sx block_row(struct fft *f, const struct side *side, int plane, st
     return sx_addi(row, (int32_t)(side->array.row + plane * side->array.layout.memory_rows));
 }
 
-static void push_group(struct kernel *k, treg rows, bool last, int results) {
-    k_emit(k,
-           (struct mop){.op = last ? TPU_XTRL : TPU_XTR, .a = rows, .literal = last ? results : 0});
-}
-
 /* Rows of tiles to columns: lane tile by lane tile, each 128 rows of work. */
 static void turn_in(struct fft *f, int plane, struct sx first) {
     struct kernel *k = f->job.k;
@@ -122,11 +117,11 @@ static void turn_in(struct fft *f, int plane, struct sx first) {
     struct sx to = sx_addi(sx_muli(k, tile, TPU_LANES), (int32_t)f->work[0].row[plane]);
     for (int g = 0; g < f->block; g++) {
         struct sx at = sx_addi(row, (int32_t)(g * f->in.group_rows));
-        push_group(k, k_load(k, at, MIR_STRIDE_1, sx_const(0), f->in.tag), g + 1 == f->block,
-                   BLOCK_GROUPS);
+        k_turn_push(k, k_load(k, at, MIR_STRIDE_1, sx_const(0), f->in.tag), g + 1 == f->block,
+                    BLOCK_GROUPS);
     }
     for (int i = 0; i < TPU_LANES; i += TPU_SUBLANES)
-        k_store(k, k_emit(k, (struct mop){.op = TPU_XPOP}), sx_addi(to, i), 0, f->work[0].tag);
+        k_store(k, k_turn_pop(k), sx_addi(to, i), 0, f->work[0].tag);
     loop_end(k, &tiles, 0);
 }
 
@@ -141,11 +136,10 @@ static void turn_out(struct fft *f, const struct fft_rows *work, int plane, stru
     for (int i = 0; i < TPU_LANES; i += TPU_SUBLANES) {
         treg rows = k_load(k, sx_addi(from, i), MIR_STRIDE_1, sx_const(0), work->tag);
         if (f->inverse) rows = f_const_bin(k, TPU_VMULF, rows, (float)(1.0 / (double)f->n));
-        push_group(k, rows, i + TPU_SUBLANES == TPU_LANES, (int)f->block);
+        k_turn_push(k, rows, i + TPU_SUBLANES == TPU_LANES, (int)f->block);
     }
     for (int g = 0; g < f->block; g++)
-        k_store(k, k_emit(k, (struct mop){.op = TPU_XPOP}),
-                sx_addi(row, (int32_t)(g * f->out.group_rows)), own, f->out.tag);
+        k_store(k, k_turn_pop(k), sx_addi(row, (int32_t)(g * f->out.group_rows)), own, f->out.tag);
     loop_end(k, &tiles, 0);
 }
 

@@ -310,15 +310,9 @@ static void turn_square(struct paneler *x, struct sx from, struct sx to) {
         v[i] = k_load(k, row, MIR_STRIDE_1, sx_const(0), x->raw.tag);
         v[i] = tile_unpack(k, &x->raw.matrix.array.layout, v[i]);
     }
-    for (int i = 0; i < TPU_TRANSPOSE_MAX; i++) {
-        bool last = i + 1 == TPU_TRANSPOSE_MAX;
-        k_emit(k, (struct mop){.op = last ? TPU_XTRL : TPU_XTR,
-                               .a = v[i],
-                               .literal = last ? TPU_TRANSPOSE_MAX : 0});
-    }
     for (int i = 0; i < TPU_TRANSPOSE_MAX; i++)
-        k_store(k, k_emit(k, (struct mop){.op = TPU_XPOP}), sx_addi(to, i * TPU_SUBLANES), 0,
-                x->a.tag);
+        k_turn_push(k, v[i], i + 1 == TPU_TRANSPOSE_MAX, TPU_TRANSPOSE_MAX);
+    k_turn_store(k, to, x->a.tag);
 }
 
 static void turn(struct paneler *x) {

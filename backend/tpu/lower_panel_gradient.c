@@ -8,10 +8,6 @@ enum { MOST_IMAGES = 8, MOST_PLACES = 512 };
 
 /* ---- what is one, and how it is cut ---- */
 
-static int64_t ceil_div(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
-
 static bool has_order(const struct tpu_layout *layout, int lanes, const int *spatial, int n,
                       int last) {
     bool same = layout->rank == n + 2 && layout->order[0] == lanes && layout->order[n + 1] == last;
@@ -215,21 +211,7 @@ void panel_clear_ends(struct paneler *x, bool input) {
 
 /* ---- the result ---- */
 
-/* A square of sums goes from (features of the outputs, features of the input) to the other way. */
-static void turn_square(struct paneler *x, struct sx from, struct sx to) {
-    struct kernel *k = x->job.k;
-    for (int i = 0; i < TPU_TRANSPOSE_MAX; i++) {
-        treg v = k_load(k, sx_addi(from, i * TPU_SUBLANES), MIR_STRIDE_1, sx_const(0), x->sums.tag);
-        bool last = i + 1 == TPU_TRANSPOSE_MAX;
-        k_emit(k, (struct mop){.op = last ? TPU_XTRL : TPU_XTR,
-                               .a = v,
-                               .literal = last ? TPU_TRANSPOSE_MAX : 0});
-    }
-    for (int i = 0; i < TPU_TRANSPOSE_MAX; i++)
-        k_store(k, k_emit(k, (struct mop){.op = TPU_XPOP}), sx_addi(to, i * TPU_SUBLANES), 0,
-                x->c.tag);
-}
-
+/* Squares of sums go from (features of the outputs, features of the input) to the other way. */
 void panel_turn_sums(struct paneler *x) {
     struct kernel *k = x->job.k;
     const struct panel_plan *plan = &x->plan;
@@ -245,7 +227,8 @@ void panel_turn_sums(struct paneler *x) {
     struct sx to = sx_muli(k, place, (int32_t)rows * TPU_SUBLANES);
     to = sx_add(k, to, sx_muli(k, tile, TILE_GROUPS * TPU_SUBLANES));
     to = sx_add(k, to, sx_muli(k, out, x->c.tile_step));
-    turn_square(x, sx_addi(from, (int32_t)x->sums.row), sx_addi(to, (int32_t)x->c.row));
+    k_turn_square(k, sx_addi(from, (int32_t)x->sums.row), x->sums.tag,
+                  sx_addi(to, (int32_t)x->c.row), x->c.tag);
     loop_end(k, &within, 0);
     loop_end(k, &inner, 0);
     loop_end(k, &outer, 0);

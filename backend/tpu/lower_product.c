@@ -25,10 +25,6 @@ struct multiplier {
     struct sx c_base; /* first row of c for this batch, block of n and block of m */
 };
 
-static int64_t ceil_div(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
-
 static bool make_array(struct multiplier *x, int64_t tiles, int64_t rows, struct tarray *array) {
     int64_t dims[3] = {tiles, rows, TPU_LANES};
     const struct shape *shape = shape_array(x->job.lower->module->shapes, TYPE_F32, 3, dims);
@@ -231,17 +227,7 @@ static void turn(struct multiplier *x) {
     struct sx to = sx_add(k, sx_muli(k, kt, (int32_t)x->m_rows), sx_muli(k, m, TPU_LANES));
     from = sx_add(k, from, part_row(x, &x->turned));
     to = sx_add(k, to, part_row(x, &x->a));
-    for (int i = 0; i < TPU_TRANSPOSE_MAX; i++) {
-        treg v =
-            k_load(k, sx_addi(from, i * TPU_SUBLANES), MIR_STRIDE_1, sx_const(0), x->turned.tag);
-        bool last = i + 1 == TPU_TRANSPOSE_MAX;
-        k_emit(k, (struct mop){.op = last ? TPU_XTRL : TPU_XTR,
-                               .a = v,
-                               .literal = last ? TPU_TRANSPOSE_MAX : 0});
-    }
-    for (int i = 0; i < TPU_TRANSPOSE_MAX; i++)
-        k_store(k, k_emit(k, (struct mop){.op = TPU_XPOP}), sx_addi(to, i * TPU_SUBLANES), 0,
-                x->a.tag);
+    k_turn_square(k, from, x->turned.tag, to, x->a.tag);
     loop_end(k, &k_loop, 0);
     loop_end(k, &m_loop, 0);
 }

@@ -128,13 +128,11 @@ static void turn_square(struct transposer *x, struct sx b_tile, int b, struct sx
         for (int i = 0; i < b; i += TPU_SUBLANES) {
             treg rows = load_group(x, p, sx_addi(b_first, i), at_most(b - i, TPU_SUBLANES), a_tile);
             bool last = i + TPU_SUBLANES >= b;
-            k_emit(k, (struct mop){.op = last ? TPU_XTRL : TPU_XTR,
-                                   .a = rows,
-                                   .literal = last ? results : 0});
+            k_turn_push(k, rows, last, results);
         }
         for (int i = 0; i < a; i += TPU_SUBLANES)
             store_group(x, p, sx_addi(a_first, i), at_most(a - i, TPU_SUBLANES), b_tile,
-                        k_emit(k, (struct mop){.op = TPU_XPOP}));
+                        k_turn_pop(k));
     }
 }
 

@@ -1,9 +1,5 @@
 #include "backend/tpu/panel.h"
 
-static int64_t ceil_div(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
-
 /* ---- matrices ---- */
 
 /* The array that the product's operand is, bf16 and f32 being converted on the way: the units round
@@ -207,10 +203,6 @@ bool panel_find(struct panel_plan *plan, const struct hlo_instr *kernel, const s
 }
 
 /* ---- the cut ---- */
-
-static int64_t round_up(int64_t size, int64_t to) {
-    return ceil_div(size, to) * to;
-}
 
 int64_t panel_pitch(const struct panel_plan *plan) {
     return plan->chunks * plan->chunk;

@@ -3,10 +3,6 @@
 
 enum { MOST_PLACES = 512, MOST_IMAGES = 8, MOST_CHUNK = 24 };
 
-static int64_t ceil_div(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
-
 /* Features along the lanes, then the spatial dimensions from the last one, then the batch. */
 static bool is_image(const struct tpu_layout *layout, int feature, const int *spatial, int n,
                      int batch) {

@@ -17,10 +17,6 @@ struct pieces {
     int64_t most; /* bytes of a piece of the result; an operand's may have twice that */
 };
 
-static int64_t round_up(int64_t size, int64_t to) {
-    return (size + to - 1) / to * to;
-}
-
 /* Which operand and which of its dimensions a dimension of the result is; operand -1: both. */
 static void source_of_dim(const struct hlo_instr *dot, int dim, int *operand, int *source) {
     struct int_list b = instr_ints(dot, ATTR_LHS_BATCH_DIMS);
