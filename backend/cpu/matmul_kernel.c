@@ -241,49 +241,56 @@ static void prefetch(struct cpu_builder *b, LLVMValueRef at, bool to_write, int 
     ir_call(b, callee, 4, arguments);
 }
 
-/* `count` steps. A loop of one step takes no longer than an unrolled one, and is quick to
- * compile. */
-static void step_loop(struct kernel *k, struct state *s, LLVMValueRef count) {
+/* A loop over some number of steps, several at a time or not. */
+struct step_loop {
+    LLVMBasicBlockRef body, after;
+    LLVMValueRef left; /* steps, this turn's with them */
+    struct state phis;
+};
+
+static struct step_loop step_loop_begin(struct kernel *k, struct state *s, LLVMValueRef count,
+                                        const char *name) {
     struct cpu_builder *b = k->b;
     LLVMBasicBlockRef before = LLVMGetInsertBlock(b->builder);
-    LLVMBasicBlockRef body = ir_block(b, "k"), after = ir_block(b, "k.done");
-    LLVMBuildBr(b->builder, body);
-    LLVMPositionBuilderAtEnd(b->builder, body);
-    LLVMValueRef left = LLVMBuildPhi(b->builder, ir_i64(b), "");
-    LLVMAddIncoming(left, &count, &before, 1);
-    struct state phis = state_phis(k, s, before);
-    *s = phis;
+    struct step_loop loop = {.body = ir_block(b, name), .after = ir_block(b, name)};
+    LLVMBuildBr(b->builder, loop.body);
+    LLVMPositionBuilderAtEnd(b->builder, loop.body);
+    loop.left = LLVMBuildPhi(b->builder, ir_i64(b), "");
+    LLVMAddIncoming(loop.left, &count, &before, 1);
+    loop.phis = state_phis(k, s, before);
+    *s = loop.phis;
+    return loop;
+}
+
+static void step_loop_end(struct kernel *k, struct state *s, struct step_loop *loop,
+                          LLVMValueRef rest) {
+    struct cpu_builder *b = k->b;
+    LLVMBasicBlockRef last = LLVMGetInsertBlock(b->builder);
+    LLVMAddIncoming(loop->left, &rest, &last, 1);
+    state_incoming(k, &loop->phis, s, last);
+    LLVMBuildCondBr(b->builder, i_cmpk(b, LLVMIntNE, rest, 0), loop->body, loop->after);
+    LLVMPositionBuilderAtEnd(b->builder, loop->after);
+}
+
+/* `count` steps. A loop of one step takes no longer than an unrolled one, and is quick to
+ * compile. */
+static void steps(struct kernel *k, struct state *s, LLVMValueRef count) {
+    struct step_loop loop = step_loop_begin(k, s, count, "k");
     one_step(k, s);
-    LLVMValueRef next = ir_addk(b, left, -1);
-    LLVMAddIncoming(left, &next, &body, 1);
-    state_incoming(k, &phis, s, body);
-    LLVMBuildCondBr(b->builder, i_cmpk(b, LLVMIntNE, next, 0), body, after);
-    LLVMPositionBuilderAtEnd(b->builder, after);
+    step_loop_end(k, s, &loop, ir_addk(k->b, loop.left, -1));
 }
 
 /* The same, a few steps at a time; between them a line is asked for that will be packed next. */
 static void steps_asking(struct kernel *k, struct state *s, LLVMValueRef run) {
     enum { NEAR = 2 }; /* the second-level cache */
     struct cpu_builder *b = k->b;
-    LLVMBasicBlockRef before = LLVMGetInsertBlock(b->builder);
-    LLVMBasicBlockRef body = ir_block(b, "steps"), after = ir_block(b, "steps.done");
-    LLVMBuildBr(b->builder, body);
-    LLVMPositionBuilderAtEnd(b->builder, body);
-    LLVMValueRef left = LLVMBuildPhi(b->builder, ir_i64(b), "");
-    LLVMAddIncoming(left, &run, &before, 1);
-    struct state phis = state_phis(k, s, before);
-    *s = phis;
+    struct step_loop loop = step_loop_begin(k, s, run, "steps");
     prefetch(b, s->next, false, NEAR);
-    LLVMValueRef count = ir_min(b, left, ir_k(b, MATMUL_KERNEL_STEPS));
-    step_loop(k, s, count);
-    s->next = LLVMBuildGEP2(b->builder, LLVMInt8TypeInContext(b->context), phis.next, &k->next_step,
-                            1, "");
-    LLVMBasicBlockRef last = LLVMGetInsertBlock(b->builder);
-    LLVMValueRef rest = LLVMBuildNSWSub(b->builder, left, count, "");
-    LLVMAddIncoming(left, &rest, &last, 1);
-    state_incoming(k, &phis, s, last);
-    LLVMBuildCondBr(b->builder, i_cmpk(b, LLVMIntNE, rest, 0), body, after);
-    LLVMPositionBuilderAtEnd(b->builder, after);
+    LLVMValueRef count = ir_min(b, loop.left, ir_k(b, MATMUL_KERNEL_STEPS));
+    steps(k, s, count);
+    s->next = LLVMBuildGEP2(b->builder, LLVMInt8TypeInContext(b->context), loop.phis.next,
+                            &k->next_step, 1, "");
+    step_loop_end(k, s, &loop, LLVMBuildNSWSub(b->builder, loop.left, count, ""));
 }
 
 /* c = from + sums. Sums start from +0 and so are never -0: adding zeros to them is exact. */
@@ -342,7 +349,7 @@ static void kernel_body(struct kernel *k, LLVMValueRef function) {
     if (has(k, MATMUL_AHEAD))
         steps_asking(k, &s, run);
     else
-        step_loop(k, &s, run);
+        steps(k, &s, run);
     state_incoming(k, &phis, &s, LLVMGetInsertBlock(b->builder));
     ir_loop_end(b, &taps);
     store_tile(k, &s, function);
