@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #include "compiler/cache.h"
 #include "compiler/functions.h"
@@ -37,15 +36,6 @@ static struct cpu_options cpu_options_of(const struct target_options *options, c
                                 .seed = options->seed,
                                 .functions = functions->list,
                                 .nfunctions = functions->count};
-}
-
-enum { HUGE_PAGE = 2 << 20 };
-
-/* Large memory in huge pages where the system has them: fewer faults and translations. */
-static void advise_huge(void *data, size_t size) {
-    uintptr_t start = ((uintptr_t)data + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1);
-    uintptr_t end = ((uintptr_t)data + size) & ~(uintptr_t)(HUGE_PAGE - 1);
-    if (start < end) madvise((void *)start, end - start, MADV_HUGEPAGE);
 }
 
 /* ---- what --dump-dir shows of the backend ---- */
@@ -135,7 +125,7 @@ static void *take_workspace(struct cpu_session *session) {
     pthread_mutex_unlock(&session->lock);
     if (spare) return spare;
     void *workspace = aligned_alloc(64, (session->workspace_size / 64 + 1) * 64);
-    if (workspace) advise_huge(workspace, session->workspace_size);
+    if (workspace) memory_prefer_huge_pages(workspace, session->workspace_size);
     return workspace;
 }
 
@@ -197,19 +187,12 @@ static bool is_unshared(const struct literal *literal) {
     return true;
 }
 
-static void advise_literal(struct literal *literal) {
-    if (!shape_is_tuple(literal->shape)) advise_huge(literal->data, literal->size);
-    for (int i = 0; shape_is_tuple(literal->shape) && i < literal->shape->ntuple; i++)
-        advise_literal(literal->elements[i]);
-}
-
 /* A literal for the result, with a reference for the caller beside the session's own. */
 static struct literal *take_result(struct cpu_session *session) {
     pthread_mutex_lock(&session->lock);
     if (!session->last || !is_unshared(session->last)) {
         literal_unref(session->last);
         session->last = literal_new(session->module->entry->root->shape);
-        if (session->last) advise_literal(session->last);
     }
     struct literal *result = session->last ? literal_ref(session->last) : NULL;
     pthread_mutex_unlock(&session->lock);
