@@ -486,16 +486,20 @@ static void emit_phase(struct cpu_gen *g, struct cpu_kernel *k, struct conv *v,
     int64_t first = 0;
     for (int d = 0; d < v->labels->spatial; d++)
         first += v->first[d] * v->c[v->labels->output_spatial[d]];
-    struct product_code code = {
-        .a = gen_leaves(g, v->input.base)[0],
-        .b = gen_leaves(g, v->kernel.base)[0],
-        .c = ir_atk(&g->b, k->out[0], first * element_type_size(v->out->type)),
-        .scratch = k->scratch,
-        .begin = begin,
-        .end = end};
+    int64_t first_byte = first * element_type_size(v->out->type);
+    struct product_code code = {.a = gen_leaves(g, v->input.base)[0],
+                                .b = gen_leaves(g, v->kernel.base)[0],
+                                .c = ir_atk(&g->b, k->out[0], first_byte),
+                                .scratch = k->scratch,
+                                .begin = begin,
+                                .end = end};
     if (plan->finishes) {
         code.finish = finish_conv;
         code.data = &finish;
+        if (product_has_epilogue(k->instr))
+            product_epilogue_touch(&finish.epilogue, &v->input, &v->kernel, &code);
+        for (int i = 0; i < code.ntouched; i++)
+            code.touched[i] = ir_atk(&g->b, code.touched[i], first_byte);
     }
     product_emit(&g->b, &g->target, plan, &code);
 }

@@ -139,6 +139,26 @@ void product_epilogue_store(struct product_epilogue *e, LLVMValueRef sum,
     scope_pop(&g->seen);
 }
 
+static void touch(const struct product_epilogue *e, const struct shape *shape, LLVMValueRef base,
+                  struct product_code *code) {
+    const struct shape *hero = e->hero->shape;
+    if (!shape_is_array(shape) || shape->count != hero->count) return;
+    if (element_type_size(shape->type) != element_type_size(hero->type)) return;
+    for (int i = 0; i < code->ntouched; i++)
+        if (code->touched[i] == base) return;
+    if (code->ntouched < PRODUCT_MOST_TOUCHED) code->touched[code->ntouched++] = base;
+}
+
+void product_epilogue_touch(const struct product_epilogue *e, const struct product_view *a,
+                            const struct product_view *b, struct product_code *code) {
+    const struct hlo_instr *instr = e->k->instr;
+    for (int i = 0; i < e->k->nout; i++)
+        touch(e, shape_leaf(instr->shape, i), e->k->out[i], code);
+    for (const struct hlo_instr *i = instr->called[0]->first; i; i = i->next)
+        if (i->opcode == OP_PARAMETER && i != a->base && i != b->base)
+            touch(e, i->shape, gen_leaves(e->g, i)[0], code);
+}
+
 /* The index of the hero's element from the numbers of its batch, m and n. */
 static void finish_dot(void *data, LLVMValueRef sum, LLVMValueRef batch, LLVMValueRef m,
                        LLVMValueRef n) {
@@ -182,6 +202,7 @@ void dot_emit(struct cpu_gen *g, struct cpu_kernel *k) {
     if (plan.finishes) {
         code.finish = finish_dot;
         code.data = &epilogue;
+        if (product_has_epilogue(k->instr)) product_epilogue_touch(&epilogue, &a, &b, &code);
     }
     product_emit(&g->b, &g->target, &plan, &code);
 }

@@ -48,6 +48,10 @@ struct product_epilogue {
     enum element_type type; /* of the sums */
 };
 bool product_has_epilogue(const struct hlo_instr *instr);
+/* Tells the product which arrays the epilogue goes through along with the hero's elements: results,
+ * and parameters other than the views' bases, of as many elements of the same size. */
+void product_epilogue_touch(const struct product_epilogue *e, const struct product_view *a,
+                            const struct product_view *b, struct product_code *code);
 /* Takes the sum at an index of the hero, in register form, as a sum of e->type. */
 void product_epilogue_store(struct product_epilogue *e, LLVMValueRef sum,
                             const LLVMValueRef *index);

@@ -65,6 +65,16 @@ static const char *const programs[] = {
     SUM "ENTRY e { p = f32[2,9,11,270] parameter(0) z = f32[] constant(0)\n"
         "  ROOT a = f32[2,5,5,270] reduce-window(p, z),\n"
         "      window={size=1x3x3x1 stride=1x2x2x1 pad=0_0x1_1x0_0x0_0}, to_apply=s }",
+    /* convolutions: bands whose rows are no whole tiles, low tiles at their ends */
+    "ENTRY e { p = f32[1,56,9,16] parameter(0) w = f32[3,3,16,16] parameter(1)\n"
+    "  ROOT c = f32[1,56,9,16] convolution(p, w), window={size=3x3 pad=1_1x1_1},\n"
+    "      dim_labels=b01f_01io->b01f }",
+    "ENTRY e { p = f32[2,14,14,16] parameter(0) w = f32[3,3,16,20] parameter(1)\n"
+    "  q = f32[2,14,14,20] parameter(2) b = f32[20] parameter(3)\n"
+    "  c = f32[2,14,14,20] convolution(p, w), window={size=3x3 pad=1_1x1_1},\n"
+    "      dim_labels=b01f_01io->b01f\n"
+    "  bb = f32[2,14,14,20] broadcast(b), dimensions={3} d = f32[2,14,14,20] add(c, bb)\n"
+    "  ROOT r = f32[2,14,14,20] add(d, q) }",
     /* joins: more and fewer elements than parts, along each dim, of composed operands */
     "ENTRY e { p = f32[70,9] parameter(0) q = f32[3,9] parameter(1) r = f32[70,5] parameter(2)\n"
     "  n = f32[70,9] negate(p) a = f32[146,9] concatenate(p, q, q, n), dimensions={0}\n"

@@ -363,15 +363,36 @@ static void call_kernel(struct product *q, const struct k_range *range,
     if (q->p->packs_first) ir_if_end(b, &packed_yet);
 }
 
+/* Asks for what the epilogue of a tile goes through, which products of few steps would wait for. */
+static void touch_tile(struct product *q, const struct tile_place *place) {
+    struct cpu_builder *b = q->b;
+    const struct product_plan *p = q->p;
+    if (!q->c_linear || (q->c_n != 1 && p->n > 1)) return;
+    LLVMValueRef at = ir_mulk(b, ir_add(b, q->m0, place->i), q->c_m);
+    at = ir_mulk(b, ir_add(b, at, ir_add(b, q->n0, place->j)), q->c_size);
+    at = ir_add(b, at, product_offset(q, &p->spec.batch, PRODUCT_C, q->batch));
+    for (int t = 0; t < q->code->ntouched; t++)
+        for (int row = 0; row < p->rows; row++)
+            for (int64_t to = 0; to < q->columns * q->c_size; to += MATMUL_LINE)
+                matmul_prefetch(
+                    b, ir_at(b, q->code->touched[t], ir_addk(b, at, row * q->c_m * q->c_size + to)),
+                    true, MATMUL_NEAR_L1);
+}
+
 static void tile_to_sums(struct product *q, const struct k_range *range,
                          const struct tile_place *place) {
     struct cpu_builder *b = q->b;
     int64_t row_bytes = q->p->n_block * q->size;
     LLVMValueRef at = ir_at(b, q->sums, ir_mulk(b, place->i, row_bytes));
     at = ir_at(b, at, ir_mulk(b, place->j, q->size));
+    LLVMValueRef is_last = i_cmpk(b, LLVMIntEQ, place->k_block, (uint64_t)q->p->k_blocks - 1);
+    if (q->code->ntouched) {
+        struct ir_if touches = ir_if_begin(b, is_last, false);
+        touch_tile(q, place);
+        ir_if_end(b, &touches);
+    }
     call_kernel(q, range, place, at, row_bytes, true);
-    struct ir_if last =
-        ir_if_begin(b, i_cmpk(b, LLVMIntEQ, place->k_block, (uint64_t)q->p->k_blocks - 1), false);
+    struct ir_if last = ir_if_begin(b, is_last, false);
     finish_tile(q, place, at, row_bytes, NULL);
     ir_if_end(b, &last);
 }
@@ -380,6 +401,7 @@ static void tile_by_temp(struct product *q, const struct k_range *range,
                          const struct tile_place *place) {
     struct cpu_builder *b = q->b;
     int64_t row_bytes = q->columns * q->size;
+    touch_tile(q, place);
     call_kernel(q, range, place, q->temp, row_bytes, false);
     LLVMValueRef add = q->p->k_blocks > 1 ? i_cmpk(b, LLVMIntSGT, place->k_block, 0) : NULL;
     finish_tile(q, place, q->temp, row_bytes, add);
@@ -394,6 +416,13 @@ static void tile_direct(struct product *q, const struct k_range *range,
     call_kernel(q, range, place, to, row_bytes, true);
 }
 
+/* Whether no tile reaches over the end of its unit's rows. */
+static bool has_whole_tiles(const struct product_plan *p) {
+    int64_t last = product_last_rows(p);
+    bool others = last == p->m_block || p->m_block % p->rows == 0;
+    return others && (p->low_tiles || last % p->rows == 0);
+}
+
 static void emit_tile(struct product *q, const struct k_range *range,
                       const struct tile_place *place) {
     struct cpu_builder *b = q->b;
@@ -401,7 +430,7 @@ static void emit_tile(struct product *q, const struct k_range *range,
         tile_to_sums(q, range, place);
     } else if (!q->direct) {
         tile_by_temp(q, range, place);
-    } else if ((q->p->m % q->p->rows == 0 || q->p->low_tiles) && q->p->n % q->columns == 0) {
+    } else if (has_whole_tiles(q->p) && q->p->n % q->columns == 0) {
         tile_direct(q, range, place);
     } else {
         LLVMValueRef i_end = ir_add(b, place->i, place->height);
@@ -424,7 +453,7 @@ static void place_tile(struct product *q, struct tile_place *place, LLVMValueRef
     place->i = ir_mulk(b, number, p->rows);
     place->height = ir_k(b, p->rows);
     if (!p->low_tiles) return;
-    int64_t last_rows = p->m - (q->m_blocks - 1) * p->m_block;
+    int64_t last_rows = product_last_rows(p);
     LLVMValueRef above = ir_k(b, (last_rows - p->low_tiles * p->low_rows) / p->rows);
     LLVMValueRef is_last = i_cmpk(b, LLVMIntEQ, q->m_left, (uint64_t)last_rows);
     LLVMValueRef beyond = LLVMBuildNSWSub(b->builder, number, above, "");
@@ -442,7 +471,7 @@ static LLVMValueRef tiles_of(struct product *q, LLVMValueRef count) {
     LLVMValueRef tiles =
         LLVMBuildSDiv(b->builder, ir_addk(b, count, p->rows - 1), ir_k(b, p->rows), "");
     if (!p->low_tiles) return tiles;
-    int64_t last_rows = p->m - (q->m_blocks - 1) * p->m_block;
+    int64_t last_rows = product_last_rows(p);
     int64_t above = (last_rows - p->low_tiles * p->low_rows) / p->rows;
     return select_of(b, i_cmpk(b, LLVMIntEQ, count, (uint64_t)last_rows),
                      ir_k(b, above + p->low_tiles), tiles);
@@ -651,9 +680,9 @@ void product_emit(struct cpu_builder *b, const struct cpu_target *target,
     }
     q.depth = p->shares_b || p->b_mode == B_PANELS ? p->k : product_k_rows(p);
     q.b_row = p->b_mode == B_ROWS ? stride_bytes(&q, inner_k(&q), PRODUCT_B) : q.columns * q.size;
-    bool linear = product_dims_linear(&p->spec.m, PRODUCT_C, &q.c_m);
-    linear = product_dims_linear(&p->spec.n, PRODUCT_C, &q.c_n) && linear;
-    q.direct = linear && (q.c_n == 1 || p->n == 1) && !code->finish && q.c_size == q.size;
+    q.c_linear = product_dims_linear(&p->spec.m, PRODUCT_C, &q.c_m);
+    q.c_linear = product_dims_linear(&p->spec.n, PRODUCT_C, &q.c_n) && q.c_linear;
+    q.direct = q.c_linear && (q.c_n == 1 || p->n == 1) && !code->finish && q.c_size == q.size;
     struct product_scratch layout;
     product_layout(p, &layout);
     q.b_pack = ir_atk(b, code->scratch, layout.b);

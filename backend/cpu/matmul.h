@@ -91,8 +91,8 @@ struct product_plan {
     int64_t k_block;          /* of run where taps is 1, of taps otherwise */
     int64_t k_blocks;
     int64_t m_block, n_block; /* a unit of work */
-    /* The last low_tiles tiles of the last unit's rows have low_rows rows, the others `rows`: no
-     * row is computed in vain. */
+    /* The last low_tiles tiles of units of as many rows as the last one have low_rows rows, the
+     * others `rows`: no row is computed in vain. */
     int low_rows;
     int64_t low_tiles;
     int64_t m_chunk; /* rows of A that are packed at a time */
@@ -121,12 +121,18 @@ int product_panel_columns(const struct product_plan *plan);
 typedef void product_finish(void *data, LLVMValueRef sum, LLVMValueRef batch, LLVMValueRef m,
                             LLVMValueRef n);
 
+enum { PRODUCT_MOST_TOUCHED = 4 };
+
 struct product_code {
     LLVMValueRef a, b, c;    /* pointers; c may be NULL with finish */
     LLVMValueRef scratch;    /* plan->scratch bytes, aligned to 64 */
     LLVMValueRef begin, end; /* i64: the units to compute, begin < end */
     product_finish *finish;  /* NULL: convert to c_type and store */
     void *data;
+    /* Arrays that lie as C does, which finish reads or writes where C has the sum: a tile's
+     * elements are asked for before it is computed. */
+    int ntouched;
+    LLVMValueRef touched[PRODUCT_MOST_TOUCHED];
 };
 
 void product_emit(struct cpu_builder *b, const struct cpu_target *target,

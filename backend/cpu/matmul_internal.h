@@ -25,6 +25,7 @@ int64_t product_k_rows(const struct product_plan *plan); /* of k in one block */
 int64_t product_a_row(const struct product_plan *plan);  /* elements of a row of packed A */
 int64_t product_m_rows(const struct product_plan *plan); /* of a unit, in whole tiles */
 int64_t product_m_blocks(const struct product_plan *plan);
+int64_t product_last_rows(const struct product_plan *plan); /* of the last unit */
 int64_t product_n_blocks(const struct product_plan *plan);
 
 /* What is known while a product is emitted. Offsets are in bytes. */
@@ -41,7 +42,8 @@ struct product {
     int64_t a_unit;                 /* of the elements that the strides of A count at the moment */
     int64_t depth, n_blocks, m_blocks;
     bool direct; /* whole tiles go from registers to C */
-    int64_t c_m, c_n;
+    bool c_linear;
+    int64_t c_m, c_n; /* steps in C where it is linear */
     LLVMValueRef b_pack, a_pack, sums, rows, cols, temp, stage;
     LLVMValueRef a_taps, b_taps, one_tap, a_table, zeros;
     /* of the unit at hand */

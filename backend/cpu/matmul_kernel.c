@@ -229,15 +229,13 @@ static void state_incoming(struct kernel *k, struct state *phis, struct state *v
         LLVMAddIncoming(phis->sums[i], &values->sums[i], &from, 1);
 }
 
-/* A hint that the line at an address will be needed. */
-static void prefetch(struct cpu_builder *b, LLVMValueRef at, bool to_write, int locality) {
+void matmul_prefetch(struct cpu_builder *b, LLVMValueRef at, bool to_write, enum matmul_near near) {
     enum { DATA = 1 };
     LLVMTypeRef i32 = int_type(b, 32), pointer = ir_pointer(b);
     unsigned id = LLVMLookupIntrinsicID("llvm.prefetch", 13);
     LLVMValueRef callee = LLVMGetIntrinsicDeclaration(b->module, id, &pointer, 1);
     LLVMValueRef arguments[] = {at, LLVMConstInt(i32, to_write, false),
-                                LLVMConstInt(i32, (unsigned)locality, false),
-                                LLVMConstInt(i32, DATA, false)};
+                                LLVMConstInt(i32, near, false), LLVMConstInt(i32, DATA, false)};
     ir_call(b, callee, 4, arguments);
 }
 
@@ -282,10 +280,9 @@ static void steps(struct kernel *k, struct state *s, LLVMValueRef count) {
 
 /* The same, a few steps at a time; between them a line is asked for that will be packed next. */
 static void steps_asking(struct kernel *k, struct state *s, LLVMValueRef run) {
-    enum { NEAR = 2 }; /* the second-level cache */
     struct cpu_builder *b = k->b;
     struct step_loop loop = step_loop_begin(k, s, run, "steps");
-    prefetch(b, s->next, false, NEAR);
+    matmul_prefetch(b, s->next, false, MATMUL_NEAR_L2);
     LLVMValueRef count = ir_min(b, loop.left, ir_k(b, MATMUL_KERNEL_STEPS));
     steps(k, s, count);
     s->next = LLVMBuildGEP2(b->builder, LLVMInt8TypeInContext(b->context), loop.phis.next,
@@ -313,11 +310,10 @@ static void store_tile(struct kernel *k, struct state *s, LLVMValueRef function)
 
 /* Asks for the tile of C, which is needed when the sums are done. */
 static void prefetch_tile(struct kernel *k, LLVMValueRef c, LLVMValueRef c_row) {
-    enum { LINE = 64, KEEP = 3 };
     struct cpu_builder *b = k->b;
     for (int i = 0; i < k->tile.rows; i++) {
-        for (int at = 0; at < k->row_bytes; at += LINE)
-            prefetch(b, ir_atk(b, c, at), true, KEEP);
+        for (int at = 0; at < k->row_bytes; at += MATMUL_LINE)
+            matmul_prefetch(b, ir_atk(b, c, at), true, MATMUL_NEAR_L1);
         if (i + 1 < k->tile.rows) c = ir_at(b, c, c_row);
     }
 }

@@ -67,6 +67,11 @@ static inline int matmul_tile_columns(const struct matmul_tile *tile) {
     return tile->vectors * tile->lanes;
 }
 
+/* A hint that the line of MATMUL_LINE bytes at an address will be needed, and in which cache. */
+enum matmul_near { MATMUL_NEAR_L2 = 2, MATMUL_NEAR_L1 = 3 };
+enum { MATMUL_LINE = 64 };
+void matmul_prefetch(struct cpu_builder *b, LLVMValueRef at, bool to_write, enum matmul_near near);
+
 /* x * y + sum */
 LLVMValueRef matmul_multiply_add(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef y,
                                  LLVMValueRef sum);

@@ -254,10 +254,10 @@ static void choose_units(struct product_plan *p, const struct cpu_target *target
     p->packs_first = p->b_mode == B_PACKED && p->taps == 1 && p->pair == TYPE_INVALID &&
                      same_bits(p->spec.b_type, p->type) && n->count == 1 && n->v[0].b == 1 &&
                      p->spec.stage.when == STAGE_NEVER;
-    if (p->a_mode == A_IN_PLACE && p->spec.stage.when == STAGE_NEVER) {
+    if (p->a_mode == A_IN_PLACE && p->spec.stage.when != STAGE_BLOCK) {
         struct matmul_tile tile = {.rows = p->rows, .vectors = p->vectors};
-        int64_t last = p->m - (product_m_blocks(p) - 1) * p->m_block;
-        p->low_tiles = matmul_low_tiles(&tile, last, p->m, &p->low_rows);
+        int64_t last = product_last_rows(p), all = last == p->m_block ? last : p->m;
+        p->low_tiles = matmul_low_tiles(&tile, last, all, &p->low_rows);
     }
     p->m_chunk = product_m_rows(p);
     if (p->a_mode != A_IN_PLACE) {
@@ -305,6 +305,10 @@ int64_t product_m_rows(const struct product_plan *p) {
 
 int64_t product_m_blocks(const struct product_plan *p) {
     return (p->m + p->m_block - 1) / p->m_block;
+}
+
+int64_t product_last_rows(const struct product_plan *p) {
+    return p->m - (product_m_blocks(p) - 1) * p->m_block;
 }
 
 int64_t product_n_blocks(const struct product_plan *p) {
