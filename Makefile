@@ -121,7 +121,7 @@ $(B)/obj/runtime/tpu/chip.o: $(wildcard runtime/tpu/chips/*.json)
 tests: $(TESTS)
 
 # build/bench/products TYPE M N K times one product as emitted.
-$(B)/bench/%: testdata/bench/%.c $(B)/libhlocc.a
+$(B)/bench/%: testdata/bench/%.c $(B)/libhlocc.a $(B)/libhlocc_rt.a
 	@mkdir -p $(@D)
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(CPPFLAGS) $(LLVM_CFLAGS) $(CFLAGS) -o $@ $^ $(LLVM_LIBS) -lcjson -lm -lpthread
