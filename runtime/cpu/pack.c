@@ -11,16 +11,17 @@
 
 /* ---- elements ---- */
 
-/* The f32 of the same value: the product moves the exponent, of subnormal numbers too. */
+/* The f32 of the same value: the product moves the exponent, of subnormal numbers too. Masks, not
+ * branches, so that loops become vectors. */
 INLINE uint32_t f16_bits(uint16_t x) {
     uint32_t sign = (uint32_t)(x & 0x8000) << 16, bits = x & 0x7fff, word = bits << 13;
+    uint32_t special = -(uint32_t)(bits >= 0x7c00), quiet = (uint32_t)(bits > 0x7c00) << 22;
     float value;
     memcpy(&value, &word, sizeof value);
     value *= 0x1p112f;
-    memcpy(&word, &value, sizeof word);
-    if (bits >= 0x7c00) word = 0x7f800000 | bits << 13;
-    if (bits > 0x7c00) word |= 0x400000;
-    return sign | word;
+    uint32_t finite;
+    memcpy(&finite, &value, sizeof finite);
+    return sign | (finite & ~special) | ((0x7f800000 | word | quiet) & special);
 }
 
 /* The functions below are of a kind that is known while this is compiled, and become loops of
