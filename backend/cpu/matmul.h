@@ -58,8 +58,8 @@ struct product_spec {
 
 enum product_method {
     PRODUCT_TILES,  /* register tiles */
-    PRODUCT_SUMS,   /* one row of A, rows of B added up: B is [k, n] */
-    PRODUCT_DOTS,   /* one row of A, dot products: B is [n, k] */
+    PRODUCT_SUMS,   /* few rows of A, rows of B added up: B is [k, n] */
+    PRODUCT_DOTS,   /* few rows of A, dot products: B is [n, k] */
     PRODUCT_ABSENT, /* no code here for this: element types, too many dimensions */
 };
 

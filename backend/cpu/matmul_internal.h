@@ -59,7 +59,7 @@ void product_place_unit(struct product *q, LLVMValueRef unit, LLVMValueRef *m_bl
 void product_finish_element(struct product *q, LLVMValueRef from, LLVMValueRef add, LLVMValueRef m,
                             LLVMValueRef n);
 
-/* False where the product is not a row times a matrix that lies well (matmul_vector.c). */
+/* False where the product is not a few rows times a matrix that lies well (matmul_vector.c). */
 bool product_plan_vector(struct product_plan *plan, const struct cpu_target *target);
 void product_emit_vector(struct product *q);
 

@@ -338,13 +338,8 @@ static void swap_operands(struct product_plan *p) {
     p->swapped = true;
 }
 
-void product_plan_make(struct product_plan *p, const struct cpu_target *target,
-                       const struct product_spec *spec, bool finishes) {
-    *p = (struct product_plan){.spec = *spec, .finishes = finishes, .method = PRODUCT_ABSENT};
-    p->type = sum_type(spec);
-    if (product_dims_size(&spec->n) == 1 && product_dims_size(&spec->m) > 1 &&
-        spec->stage.when == STAGE_NEVER)
-        swap_operands(p);
+/* Brings the dimensions into the order and the number that plans are made for. */
+static void take_sizes(struct product_plan *p) {
     struct product_dims *all[] = {&p->spec.batch, &p->spec.m, &p->spec.n, &p->spec.k};
     int64_t *sizes[] = {&p->batch, &p->m, &p->n, &p->k};
     sort_by_a(&p->spec.k);
@@ -353,9 +348,32 @@ void product_plan_make(struct product_plan *p, const struct cpu_target *target,
         *sizes[i] = product_dims_size(all[i]);
     }
     if (p->spec.n_cut) p->n = p->spec.n_cut;
+}
+
+/* Few rows, or few columns and the operands in each other's place. */
+static bool plan_vector(struct product_plan *p, const struct cpu_target *target) {
+    if (p->spec.stage.when != STAGE_NEVER) return false;
+    if (product_plan_vector(p, target)) return true;
+    struct product_plan other = *p;
+    if (p->swapped || p->spec.n_cut || p->n >= p->m) return false;
+    swap_operands(&other);
+    take_sizes(&other);
+    if (!product_plan_vector(&other, target)) return false;
+    *p = other;
+    return true;
+}
+
+void product_plan_make(struct product_plan *p, const struct cpu_target *target,
+                       const struct product_spec *spec, bool finishes) {
+    *p = (struct product_plan){.spec = *spec, .finishes = finishes, .method = PRODUCT_ABSENT};
+    p->type = sum_type(spec);
+    if (product_dims_size(&spec->n) == 1 && product_dims_size(&spec->m) > 1 &&
+        spec->stage.when == STAGE_NEVER)
+        swap_operands(p);
+    take_sizes(p);
     if (!product_spec_has_code(spec)) return;
     p->method = PRODUCT_TILES;
-    if (spec->stage.when == STAGE_NEVER && product_plan_vector(p, target)) return;
+    if (plan_vector(p, target)) return;
     const struct product_stage *stage = &spec->stage;
     int64_t rows = stage->when == STAGE_UNIT ? p->m / stage->count * stage->band : p->m;
     struct matmul_tile tile = matmul_tile_choose(target, p->type, rows, p->n);

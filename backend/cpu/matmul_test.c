@@ -178,6 +178,30 @@ static void blocks(void **state) {
     check(&tall, false);
 }
 
+/* Few rows of A, or few columns of B, and a matrix that is too large to be packed for them. */
+static void few_rows(void **state) {
+    (void)state;
+    static const enum element_type types[][3] = {{TYPE_F32, TYPE_F32, TYPE_F32},
+                                                 {TYPE_F64, TYPE_F64, TYPE_F64},
+                                                 {TYPE_BF16, TYPE_BF16, TYPE_F32},
+                                                 {TYPE_S8, TYPE_S8, TYPE_S32}};
+    int vectors = 0;
+    for (int64_t rows = 2; rows <= 4; rows++)
+        for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+            for (int how = 0; how < 8; how++) {
+                int64_t m = how & 4 ? 601 : rows, n = how & 4 ? rows : 601;
+                struct product_spec s = plain(TYPE_F32, 2, m, n, 467, how & 1, how & 2);
+                s.a_type = types[t][0];
+                s.b_type = types[t][1];
+                s.c_type = types[t][2];
+                struct compiled_product p = testing_compile(&s, NULL, false, NULL);
+                vectors += p.plan.method != PRODUCT_TILES;
+                testing_free(&p);
+                check(&s, t == 0 && how % 3 == 1);
+            }
+    assert_true(vectors > 0);
+}
+
 static void element_types_for(const struct cpu_target *target) {
     static const enum element_type types[][3] = {
         {TYPE_F64, TYPE_F64, TYPE_F64},   {TYPE_BF16, TYPE_BF16, TYPE_BF16},
@@ -332,6 +356,7 @@ int main(void) {
         cmocka_unit_test(element_types),  cmocka_unit_test(several_dimensions),
         cmocka_unit_test(other_machines), cmocka_unit_test(pairs),
         cmocka_unit_test(b_in_place),     cmocka_unit_test(target_data),
+        cmocka_unit_test(few_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
