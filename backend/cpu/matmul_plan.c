@@ -227,6 +227,19 @@ static bool depends_on_batch(const struct product_dims *batch, enum product_oper
     return false;
 }
 
+/* Whether units had better be whole rows of C: threads that write columns side by side ask for each
+ * other's lines of it, all the more where a row is no whole lines. That takes longer than to
+ * compute with few steps of k, and than to pack a small B once for each thread. */
+static bool suits_whole_rows(const struct product_plan *p, const struct cpu_target *target) {
+    enum { LINE = 64, FEW_STEPS = 64, LEAST_ROWS = 256 };
+    int64_t size = element_type_size(p->type), row = 0;
+    if (p->spec.stage.when != STAGE_NEVER || p->k_blocks > 1 || p->batch > 1) return false;
+    for (int i = 0; i < p->spec.m.count; i++)
+        row = p->spec.m.v[i].c * element_type_size(p->spec.c_type);
+    bool apart = row % LINE == 0 && p->k > FEW_STEPS;
+    return p->m >= (apart ? 2 : 1) * LEAST_ROWS && p->k * p->n * size <= target->l2;
+}
+
 static void choose_units(struct product_plan *p, const struct cpu_target *target) {
     enum { WANTED = 8 }; /* units, for threads to share */
     int columns = p->vectors * p->lanes;
@@ -241,6 +254,7 @@ static void choose_units(struct product_plan *p, const struct cpu_target *target
     int64_t most = target->l2 / 2 / clamp(product_k_rows(p) * size, 1, target->l2);
     int64_t least = p->a_mode == A_IN_PLACE ? 64 : 512;
     p->n_block = clamp((p->n + parts - 1) / parts, least, clamp(most, least, 512));
+    if (suits_whole_rows(p, target)) p->n_block = p->n;
     p->n_block = round_up(clamp(p->n_block, 1, p->n), columns);
     int64_t blocks = (p->n + p->n_block - 1) / p->n_block;
     p->n_block = round_up((p->n + blocks - 1) / blocks, columns);
