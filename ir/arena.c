@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { BLOCK_MIN = 64 * 1024, BLOCK_MAX = 64 * 1024 * 1024, ALIGN = 16, HUGE_PAGE = 2 << 20 };
+enum { BLOCK_MIN = 4 * 1024, BLOCK_MAX = 64 * 1024 * 1024, ALIGN = 16, HUGE_PAGE = 2 << 20 };
 
 struct block {
     struct block *next;

@@ -40,6 +40,16 @@ static void make_declaration(LLVMModuleRef module, LLVMValueRef function) {
     free(name);
 }
 
+/* Reads the bodies that are left of a module that is read on demand. The one way to that in LLVM's C
+ * interface is to have passes, none here, run over a function. */
+static void read_bodies(LLVMModuleRef module) {
+    LLVMPassManagerRef none = LLVMCreateFunctionPassManagerForModule(module);
+    LLVMValueRef f;
+    for (f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
+        if (!LLVMIsDeclaration(f)) LLVMRunFunctionPassManager(none, f);
+    LLVMDisposePassManager(none);
+}
+
 static void keep_own_functions(LLVMModuleRef module, const int *part_of, int number) {
     LLVMValueRef next, function = LLVMGetFirstFunction(module);
     for (int i = 0; function; function = next) {
@@ -47,6 +57,7 @@ static void keep_own_functions(LLVMModuleRef module, const int *part_of, int num
         if (LLVMIsDeclaration(function)) continue;
         if (part_of[i++] != number) make_declaration(module, function);
     }
+    read_bodies(module);
     LLVMValueRef global = LLVMGetFirstGlobal(module);
     for (; global; global = next) {
         next = LLVMGetNextGlobal(global);
@@ -97,12 +108,15 @@ static void generate_part(const struct codegen_crew *crew, struct part *part,
                           LLVMTargetMachineRef machine) {
     LLVMContextRef context = LLVMContextCreate();
     LLVMModuleRef module = NULL;
+    LLVMMemoryBufferRef bitcode = LLVMCreateMemoryBufferWithMemoryRange(
+        LLVMGetBufferStart(crew->bitcode), LLVMGetBufferSize(crew->bitcode), "", false);
     struct cpu_machine other = {0};
     LLVMContextSetDiagnosticHandler(context, codegen_ignore_remark, NULL);
     if (part->options.opt_level != crew->options.opt_level)
         machine = cpu_machine_new(&part->options, &other, &part->diag) ? other.llvm : NULL;
-    if (machine && !LLVMParseBitcodeInContext2(context, crew->bitcode, &module))
-        generate(crew, part, module, machine);
+    /* Bodies are read on demand; the module takes the buffer. */
+    if (LLVMGetBitcodeModuleInContext2(context, bitcode, &module)) module = NULL;
+    if (module && machine) generate(crew, part, module, machine);
     if (module) LLVMDisposeModule(module);
     if (other.llvm) LLVMDisposeTargetMachine(other.llvm);
     LLVMContextDispose(context);
