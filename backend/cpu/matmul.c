@@ -21,9 +21,8 @@ LLVMValueRef product_offset(struct product *q, const struct product_dims *dims,
     for (int i = dims->count - 1; i >= 0; i--) {
         LLVMValueRef digit = at;
         if (i > 0) {
-            LLVMValueRef size = ir_k(b, dims->v[i].size);
-            digit = LLVMBuildURem(b->builder, at, size, "");
-            at = LLVMBuildUDiv(b->builder, at, size, "");
+            digit = ir_modk(b, at, dims->v[i].size);
+            at = ir_divk(b, at, dims->v[i].size);
         }
         int64_t stride = stride_bytes(q, &dims->v[i], operand);
         if (stride) sum = ir_add(b, sum, ir_mulk(b, digit, stride));
@@ -200,18 +199,27 @@ void product_finish_element(struct product *q, LLVMValueRef from, LLVMValueRef a
     cpu_store(b, p->spec.c_type, cpu_emit_convert(b, sum, p->type, p->spec.c_type), to);
 }
 
+/* A number that LLVM does not look through: what is known of where it comes from helps no loop that
+ * counts from it, and looking for that is most of what vectorising such a loop costs. */
+static LLVMValueRef opaque(struct product *q, LLVMValueRef x) {
+    return LLVMIsConstant(x) ? x : LLVMBuildFreeze(q->b->builder, x, "");
+}
+
 /* rows x columns sums at `from`; their place in C starts at (i, j) of the unit. */
 static void finish_block(struct product *q, LLVMValueRef from, int64_t row_bytes, LLVMValueRef i,
                          LLVMValueRef j, LLVMValueRef rows, LLVMValueRef columns,
                          LLVMValueRef add) {
     struct cpu_builder *b = q->b;
     bool by_rows = q->c_n == 1 || q->c_m != 1;
+    LLVMValueRef m = opaque(q, ir_add(b, q->m0, i)), n = opaque(q, ir_add(b, q->n0, j));
     struct ir_loop outer = ir_loop_begin(b, ir_k(b, 0), by_rows ? rows : columns, 1, false);
+    LLVMValueRef line = opaque(q, ir_mulk(b, outer.i, by_rows ? row_bytes : q->size));
+    LLVMValueRef *moves = by_rows ? &m : &n, *steps = by_rows ? &n : &m;
+    *moves = opaque(q, ir_add(b, *moves, outer.i));
     struct ir_loop inner = ir_loop_begin(b, ir_k(b, 0), by_rows ? columns : rows, 1, false);
-    LLVMValueRef row = by_rows ? outer.i : inner.i, column = by_rows ? inner.i : outer.i;
-    LLVMValueRef at = ir_add(b, ir_mulk(b, row, row_bytes), ir_mulk(b, column, q->size));
-    product_finish_element(q, ir_at(b, from, at), add, ir_add(b, ir_add(b, q->m0, i), row),
-                           ir_add(b, ir_add(b, q->n0, j), column));
+    LLVMValueRef at = ir_add(b, line, ir_mulk(b, inner.i, by_rows ? q->size : row_bytes));
+    *steps = ir_add(b, *steps, inner.i);
+    product_finish_element(q, ir_at(b, from, at), add, m, n);
     ir_loop_end_parallel(b, &inner, by_rows ? q->tile.lanes : 0);
     ir_loop_end(b, &outer);
 }
@@ -308,11 +316,47 @@ static LLVMValueRef packs_panel(struct product *q, const struct tile_place *plac
     return i_and(b, packs, i_cmp(b, LLVMIntSLE, end, q->n_left));
 }
 
+/* What a kernel is told that depends on the tile. */
+struct kernel_call {
+    LLVMValueRef kernel, b, b_row; /* where the panel is read */
+};
+
+/* One call stands for all kernels of a product: they are chosen by value, since calls of so many
+ * arguments are most of what LLVM has to compile of a product. */
+static struct kernel_call choose_kernel(struct product *q, const struct k_range *range,
+                                        const struct tile_place *place, int extras) {
+    struct cpu_builder *b = q->b;
+    struct kernel_call call = {matmul_kernel(b, q->target, &q->tile, extras), place->panel,
+                               ir_k(b, q->b_row)};
+    if (place->is_low) {
+        struct matmul_tile tile = q->tile;
+        tile.rows = q->p->low_rows;
+        call.kernel =
+            select_of(b, place->is_low, matmul_kernel(b, q->target, &tile, extras), call.kernel);
+    }
+    if (q->p->packs_first) {
+        LLVMValueRef packs = packs_panel(q, place);
+        int64_t row = stride_bytes(q, inner_k(q), PRODUCT_B);
+        LLVMValueRef columns = ir_mulk(b, ir_add(b, q->n0, place->j), q->b_size);
+        LLVMValueRef from = ir_at(b, q->bb, ir_add(b, ir_mulk(b, range->first, row), columns));
+        call.kernel = select_of(
+            b, packs, matmul_kernel(b, q->target, &q->tile, extras | MATMUL_PACKS), call.kernel);
+        call.b = select_of(b, packs, from, call.b);
+        call.b_row = select_of(b, packs, ir_k(b, row), call.b_row);
+    }
+    return call;
+}
+
+/* Where the sums of a tile go; `adds` (or NULL: never) to what is there. */
+struct tile_sums {
+    LLVMValueRef at, row_bytes, adds;
+};
+
 static void call_kernel(struct product *q, const struct k_range *range,
-                        const struct tile_place *place, LLVMValueRef c, int64_t row_bytes,
-                        bool adds) {
+                        const struct tile_place *place, const struct tile_sums *to) {
     struct cpu_builder *b = q->b;
     struct ahead ahead = look_ahead(q, range, place);
+    struct kernel_call call = choose_kernel(q, range, place, ahead.extra);
     bool packed = q->p->a_mode != A_IN_PLACE;
     int64_t step = q->p->a_mode == A_IN_PLACE ? k_step(q, PRODUCT_A)
                    : q->p->a_mode == A_ROWS   ? q->size
@@ -323,60 +367,22 @@ static void call_kernel(struct product *q, const struct k_range *range,
         ntaps = range->taps;
         run = range->run;
     }
-    LLVMValueRef from = q->zeros, c_row = ir_k(b, row_bytes), from_row = ir_k(b, 0);
-    if (adds && q->p->k_blocks > 1) {
+    LLVMValueRef from = q->zeros, from_row = ir_k(b, 0);
+    if (to->adds && q->p->k_blocks > 1) {
         LLVMValueRef later = i_cmpk(b, LLVMIntSGT, place->k_block, 0);
-        from = select_of(b, later, c, from);
-        from_row = select_of(b, later, c_row, from_row);
+        later = i_and(b, later, to->adds);
+        from = select_of(b, later, to->at, from);
+        from_row = select_of(b, later, to->row_bytes, from_row);
     }
     LLVMValueRef arguments[MATMUL_KERNEL_ARGUMENTS] = {
-        place->rows, place->a,     ir_k(b, step),     taps,       ntaps,
-        run,         place->panel, ir_k(b, q->b_row), c,          c_row,
-        from,        from_row,     ahead.at,          ahead.step, LLVMGetUndef(ir_pointer(b))};
-    struct ir_if packed_yet = {0};
-    if (q->p->packs_first) {
-        packed_yet = ir_if_begin(b, packs_panel(q, place), true);
-        LLVMValueRef first[MATMUL_KERNEL_ARGUMENTS];
-        memcpy(first, arguments, sizeof first);
-        int64_t row = stride_bytes(q, inner_k(q), PRODUCT_B);
-        first[6] = ir_at(b, q->bb,
-                         ir_add(b, ir_mulk(b, range->first, row),
-                                ir_mulk(b, ir_add(b, q->n0, place->j), q->b_size)));
-        first[7] = ir_k(b, row);
-        first[14] = place->panel;
-        ir_call(b, matmul_kernel(b, q->target, &q->tile, ahead.extra | MATMUL_PACKS),
-                MATMUL_KERNEL_ARGUMENTS, first);
-        ir_if_else(b, &packed_yet);
-    }
-    struct ir_if low = {0};
-    if (place->is_low) {
-        struct matmul_tile tile = q->tile;
-        tile.rows = q->p->low_rows;
-        low = ir_if_begin(b, place->is_low, true);
-        ir_call(b, matmul_kernel(b, q->target, &tile, ahead.extra), MATMUL_KERNEL_ARGUMENTS,
-                arguments);
-        ir_if_else(b, &low);
-    }
-    ir_call(b, matmul_kernel(b, q->target, &q->tile, ahead.extra), MATMUL_KERNEL_ARGUMENTS,
-            arguments);
-    if (place->is_low) ir_if_end(b, &low);
-    if (q->p->packs_first) ir_if_end(b, &packed_yet);
+        place->rows, place->a, ir_k(b, step), taps,       ntaps,
+        run,         call.b,   call.b_row,    to->at,     to->row_bytes,
+        from,        from_row, ahead.at,      ahead.step, place->panel};
+    ir_call(b, call.kernel, MATMUL_KERNEL_ARGUMENTS, arguments);
 }
 
-/* Asks for what the epilogue of a tile goes through, which products of few steps would wait for. */
-static void touch_tile(struct product *q, const struct tile_place *place) {
-    struct cpu_builder *b = q->b;
-    const struct product_plan *p = q->p;
-    if (!q->c_linear || (q->c_n != 1 && p->n > 1)) return;
-    LLVMValueRef at = ir_mulk(b, ir_add(b, q->m0, place->i), q->c_m);
-    at = ir_mulk(b, ir_add(b, at, ir_add(b, q->n0, place->j)), q->c_size);
-    at = ir_add(b, at, product_offset(q, &p->spec.batch, PRODUCT_C, q->batch));
-    for (int t = 0; t < q->code->ntouched; t++)
-        for (int row = 0; row < p->rows; row++)
-            for (int64_t to = 0; to < q->columns * q->c_size; to += MATMUL_LINE)
-                matmul_prefetch(
-                    b, ir_at(b, q->code->touched[t], ir_addk(b, at, row * q->c_m * q->c_size + to)),
-                    true, MATMUL_NEAR_L1);
+static LLVMValueRef always(struct product *q) {
+    return LLVMConstInt(int_type(q->b, 1), 1, false);
 }
 
 static void tile_to_sums(struct product *q, const struct k_range *range,
@@ -385,63 +391,60 @@ static void tile_to_sums(struct product *q, const struct k_range *range,
     int64_t row_bytes = q->p->n_block * q->size;
     LLVMValueRef at = ir_at(b, q->sums, ir_mulk(b, place->i, row_bytes));
     at = ir_at(b, at, ir_mulk(b, place->j, q->size));
-    LLVMValueRef is_last = i_cmpk(b, LLVMIntEQ, place->k_block, (uint64_t)q->p->k_blocks - 1);
-    if (q->code->ntouched) {
-        struct ir_if touches = ir_if_begin(b, is_last, false);
-        touch_tile(q, place);
-        ir_if_end(b, &touches);
-    }
-    call_kernel(q, range, place, at, row_bytes, true);
-    struct ir_if last = ir_if_begin(b, is_last, false);
+    call_kernel(q, range, place, &(struct tile_sums){at, ir_k(b, row_bytes), always(q)});
+    struct ir_if last =
+        ir_if_begin(b, i_cmpk(b, LLVMIntEQ, place->k_block, (uint64_t)q->p->k_blocks - 1), false);
     finish_tile(q, place, at, row_bytes, NULL);
     ir_if_end(b, &last);
 }
 
-static void tile_by_temp(struct product *q, const struct k_range *range,
-                         const struct tile_place *place) {
-    struct cpu_builder *b = q->b;
-    int64_t row_bytes = q->columns * q->size;
-    touch_tile(q, place);
-    call_kernel(q, range, place, q->temp, row_bytes, false);
-    LLVMValueRef add = q->p->k_blocks > 1 ? i_cmpk(b, LLVMIntSGT, place->k_block, 0) : NULL;
-    finish_tile(q, place, q->temp, row_bytes, add);
+static struct tile_sums temporary_sums(struct product *q) {
+    return (struct tile_sums){q->temp, ir_k(q->b, q->columns * q->size), NULL};
 }
 
-static void tile_direct(struct product *q, const struct k_range *range,
-                        const struct tile_place *place) {
+static void finish_temporary(struct product *q, const struct tile_place *place) {
+    struct cpu_builder *b = q->b;
+    LLVMValueRef add = q->p->k_blocks > 1 ? i_cmpk(b, LLVMIntSGT, place->k_block, 0) : NULL;
+    finish_tile(q, place, q->temp, q->columns * q->size, add);
+}
+
+/* Where the tile is in C itself. */
+static struct tile_sums direct_sums(struct product *q, const struct tile_place *place) {
     struct cpu_builder *b = q->b;
     int64_t row_bytes = q->c_m * q->c_size;
     LLVMValueRef to = ir_at(b, q->c, ir_mulk(b, ir_add(b, q->m0, place->i), row_bytes));
     to = ir_at(b, to, ir_mulk(b, ir_add(b, q->n0, place->j), q->c_size));
-    call_kernel(q, range, place, to, row_bytes, true);
-}
-
-/* Whether no tile reaches over the end of its unit's rows. */
-static bool has_whole_tiles(const struct product_plan *p) {
-    int64_t last = product_last_rows(p);
-    bool others = last == p->m_block || p->m_block % p->rows == 0;
-    return others && (p->low_tiles || last % p->rows == 0);
+    return (struct tile_sums){to, ir_k(b, row_bytes), always(q)};
 }
 
 static void emit_tile(struct product *q, const struct k_range *range,
                       const struct tile_place *place) {
     struct cpu_builder *b = q->b;
+    struct tile_sums temporary = temporary_sums(q), direct;
     if (q->p->keeps_sums) {
         tile_to_sums(q, range, place);
-    } else if (!q->direct) {
-        tile_by_temp(q, range, place);
-    } else if (has_whole_tiles(q->p) && q->p->n % q->columns == 0) {
-        tile_direct(q, range, place);
+        return;
+    }
+    if (!q->direct) {
+        call_kernel(q, range, place, &temporary);
+        finish_temporary(q, place);
+        return;
+    }
+    direct = direct_sums(q, place);
+    if ((q->p->m % q->p->rows == 0 || q->p->low_tiles) && q->p->n % q->columns == 0) {
+        call_kernel(q, range, place, &direct);
     } else {
         LLVMValueRef i_end = ir_add(b, place->i, place->height);
         LLVMValueRef j_end = ir_addk(b, place->j, q->columns);
         LLVMValueRef whole = i_and(b, i_cmp(b, LLVMIntSLE, i_end, q->m_left),
                                    i_cmp(b, LLVMIntSLE, j_end, q->n_left));
-        struct ir_if full = ir_if_begin(b, whole, true);
-        tile_direct(q, range, place);
-        ir_if_else(b, &full);
-        tile_by_temp(q, range, place);
-        ir_if_end(b, &full);
+        direct.at = select_of(b, whole, direct.at, temporary.at);
+        direct.row_bytes = select_of(b, whole, direct.row_bytes, temporary.row_bytes);
+        direct.adds = whole;
+        call_kernel(q, range, place, &direct);
+        struct ir_if part = ir_if_begin(b, LLVMBuildNot(b->builder, whole, ""), false);
+        finish_temporary(q, place);
+        ir_if_end(b, &part);
     }
 }
 
@@ -523,7 +526,7 @@ static struct k_range range_of(struct product *q, LLVMValueRef k_block) {
     if (p->spec.stage.when == STAGE_BLOCK) {
         /* The rows of the window in this band; k is outermost those rows. */
         const struct product_stage *s = &p->spec.stage;
-        LLVMValueRef band = LLVMBuildURem(b->builder, k_block, ir_k(b, product_stage_bands(s)), "");
+        LLVMValueRef band = ir_modk(b, k_block, product_stage_bands(s));
         left = LLVMBuildNSWSub(b->builder, ir_k(b, s->count), ir_mulk(b, band, s->band), "");
         here = ir_mulk(b, ir_min(b, left, ir_k(b, s->band)), count / s->band);
         range.first = ir_k(b, 0);
@@ -538,9 +541,8 @@ static struct k_range range_of(struct product *q, LLVMValueRef k_block) {
 static void stage_block(struct product *q, LLVMValueRef k_block, LLVMValueRef a, LLVMValueRef bb) {
     struct cpu_builder *b = q->b;
     const struct product_stage *s = &q->p->spec.stage;
-    LLVMValueRef bands = ir_k(b, product_stage_bands(s));
-    LLVMValueRef image = LLVMBuildUDiv(b->builder, k_block, bands, "");
-    LLVMValueRef band = LLVMBuildURem(b->builder, k_block, bands, "");
+    LLVMValueRef image = ir_divk(b, k_block, product_stage_bands(s));
+    LLVMValueRef band = ir_modk(b, k_block, product_stage_bands(s));
     product_emit_stage(q, ir_at(b, a, ir_mulk(b, image, s->image_a * q->a_size)), band);
     bb = ir_at(b, bb, ir_mulk(b, image, s->image_b * q->b_size));
     q->bb = ir_at(b, bb, ir_mulk(b, band, s->band * s->row_b * q->b_size));
@@ -567,9 +569,12 @@ static void emit_unit(struct product *q, LLVMValueRef m_block) {
     } else {
         pack_b(q, &range, row0, q->depth);
     }
-    struct ir_loop chunks = ir_loop_begin(b, ir_k(b, 0), q->m_left, p->m_chunk, false);
+    bool one = p->m_chunk >= p->m_block;
+    struct ir_loop chunks =
+        ir_loop_begin(b, ir_k(b, 0), one ? ir_k(b, 1) : q->m_left, p->m_chunk, false);
     LLVMValueRef left = LLVMBuildNSWSub(b->builder, q->m_left, chunks.i, "");
-    emit_chunk(q, &range, blocks.i, chunks.i, ir_min(b, left, ir_k(b, p->m_chunk)), row0, q->depth);
+    LLVMValueRef count = one ? q->m_left : ir_min(b, left, ir_k(b, p->m_chunk));
+    emit_chunk(q, &range, blocks.i, chunks.i, count, row0, q->depth);
     ir_loop_end(b, &chunks);
     ir_loop_end(b, &blocks);
 }
@@ -577,18 +582,15 @@ static void emit_unit(struct product *q, LLVMValueRef m_block) {
 void product_place_unit(struct product *q, LLVMValueRef unit, LLVMValueRef *m_block) {
     struct cpu_builder *b = q->b;
     const struct product_plan *p = q->p;
-    LLVMValueRef mb = ir_k(b, q->m_blocks), nb = ir_k(b, q->n_blocks);
-    *m_block = LLVMBuildURem(b->builder, unit, mb, "");
-    LLVMValueRef rest = LLVMBuildUDiv(b->builder, unit, mb, "");
-    LLVMValueRef n_block;
+    *m_block = ir_modk(b, unit, q->m_blocks);
+    LLVMValueRef rest = ir_divk(b, unit, q->m_blocks), n_block;
     if (p->n_outermost) {
-        LLVMValueRef batch = ir_k(b, p->batch);
-        q->batch = LLVMBuildURem(b->builder, rest, batch, "");
-        n_block = LLVMBuildUDiv(b->builder, rest, batch, "");
+        q->batch = ir_modk(b, rest, p->batch);
+        n_block = ir_divk(b, rest, p->batch);
         q->fresh_b = i_and(b, i_cmpk(b, LLVMIntEQ, q->batch, 0), i_cmpk(b, LLVMIntEQ, *m_block, 0));
     } else {
-        n_block = LLVMBuildURem(b->builder, rest, nb, "");
-        q->batch = LLVMBuildUDiv(b->builder, rest, nb, "");
+        n_block = ir_modk(b, rest, q->n_blocks);
+        q->batch = ir_divk(b, rest, q->n_blocks);
         q->fresh_b = i_cmpk(b, LLVMIntEQ, *m_block, 0);
     }
     q->m0 = ir_mulk(b, *m_block, p->m_block);

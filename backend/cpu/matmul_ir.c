@@ -4,8 +4,14 @@
 
 #include <llvm-c/DebugInfo.h>
 
+static bool is_one_step(LLVMValueRef start, LLVMValueRef limit, int64_t step) {
+    return LLVMIsAConstantInt(start) && LLVMIsAConstantInt(limit) &&
+           LLVMConstIntGetSExtValue(limit) - LLVMConstIntGetSExtValue(start) <= step;
+}
+
 struct ir_loop ir_loop_begin(struct cpu_builder *b, LLVMValueRef start, LLVMValueRef limit,
                              int64_t step, bool guarded) {
+    if (!guarded && is_one_step(start, limit, step)) return (struct ir_loop){.i = start};
     LLVMBasicBlockRef before = LLVMGetInsertBlock(b->builder);
     struct ir_loop loop = {ir_block(b, "loop"), ir_block(b, "done"), NULL, limit, step};
     if (guarded)
@@ -92,6 +98,7 @@ static void name_loop(struct cpu_builder *b, LLVMValueRef jump, LLVMValueRef nam
 
 /* These loops hold vectors already, or calls, or are the few steps that are left over. */
 void ir_loop_end(struct cpu_builder *b, struct ir_loop *loop) {
+    if (!loop->body) return;
     LLVMMetadataRef parts[2];
     LLVMValueRef no = LLVMConstInt(int_type(b, 1), 0, false);
     parts[1] = hint(b, "llvm.loop.vectorize.enable", no);
@@ -99,6 +106,7 @@ void ir_loop_end(struct cpu_builder *b, struct ir_loop *loop) {
 }
 
 void ir_loop_end_parallel(struct cpu_builder *b, struct ir_loop *loop, int width) {
+    if (!loop->body) return;
     LLVMMetadataRef parts[3];
     LLVMTypeRef i32 = int_type(b, 32);
     size_t count = 1;

@@ -16,8 +16,12 @@ static inline LLVMValueRef ir_k(struct cpu_builder *b, int64_t value) {
     return LLVMConstInt(ir_i64(b), (uint64_t)value, true);
 }
 
+static inline bool ir_is_zero(LLVMValueRef x) {
+    return LLVMIsAConstantInt(x) && LLVMIsNull(x);
+}
+
 static inline LLVMValueRef ir_add(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef y) {
-    return LLVMBuildNSWAdd(b->builder, x, y, "");
+    return ir_is_zero(x) ? y : ir_is_zero(y) ? x : LLVMBuildNSWAdd(b->builder, x, y, "");
 }
 
 static inline LLVMValueRef ir_addk(struct cpu_builder *b, LLVMValueRef x, int64_t k) {
@@ -28,8 +32,18 @@ static inline LLVMValueRef ir_mulk(struct cpu_builder *b, LLVMValueRef x, int64_
     return k == 1 ? x : LLVMBuildNSWMul(b->builder, x, ir_k(b, k), "");
 }
 
+/* Quotient and rest of what is not negative. */
+static inline LLVMValueRef ir_divk(struct cpu_builder *b, LLVMValueRef x, int64_t k) {
+    return k == 1 ? x : LLVMBuildUDiv(b->builder, x, ir_k(b, k), "");
+}
+
+static inline LLVMValueRef ir_modk(struct cpu_builder *b, LLVMValueRef x, int64_t k) {
+    return k == 1 ? ir_k(b, 0) : LLVMBuildURem(b->builder, x, ir_k(b, k), "");
+}
+
 /* base plus a number of bytes */
 static inline LLVMValueRef ir_at(struct cpu_builder *b, LLVMValueRef base, LLVMValueRef bytes) {
+    if (ir_is_zero(bytes)) return base;
     return LLVMBuildInBoundsGEP2(b->builder, LLVMInt8TypeInContext(b->context), base, &bytes, 1,
                                  "");
 }
@@ -62,7 +76,8 @@ static inline void ir_store(struct cpu_builder *b, LLVMValueRef value, LLVMValue
     LLVMSetAlignment(LLVMBuildStore(b->builder, value, at), (unsigned)alignment);
 }
 
-/* i = start; do ... while ((i += step) < limit). Guarded: not at all where start >= limit. */
+/* i = start; do ... while ((i += step) < limit). Guarded: not at all where start >= limit. One that
+ * is not guarded, and has one iteration whatever happens, has no blocks: body is NULL. */
 struct ir_loop {
     LLVMBasicBlockRef body, after;
     LLVMValueRef i, limit;
