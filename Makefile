@@ -49,7 +49,8 @@ endif
 endif
 TESTS := $(TEST_SRCS:%.c=$(B)/test/%)
 # Vectors are passed between functions of these files only: how does not matter.
-$(B)/obj/runtime/cpu/fft_f32.o $(B)/obj/runtime/cpu/fft_f64.o: CFLAGS += -Wno-psabi
+VECTOR_FILES := fft_f32 fft_f64 secular spectrum_f32 spectrum_f64 linalg_f32 linalg_f64 linalg_c64 linalg_c128
+$(VECTOR_FILES:%=$(B)/obj/runtime/cpu/%.o): CFLAGS += -Wno-psabi
 # The grammar's names have a prefix of their own; the scanner's skeleton asks for the plain ones.
 $(LEX:%.l=$(B)/obj/gen/%.o): GEN_DEFS := -DYYSTYPE=HLO_YYSTYPE -DYYLTYPE=HLO_YYLTYPE
 GEN_HEADERS := $(YACC:%.y=$(B)/gen/%.h) $(LEX:%.l=$(B)/gen/%.h)

@@ -83,12 +83,12 @@ int64_t hlocc_rt_fft_scratch(const int64_t *config);
 int64_t hlocc_rt_fft_tables(const int64_t *config);
 void hlocc_rt_fft_fill(const int64_t *config, void *tables, void *scratch);
 
-/* ---- linalg.c, eigen.c ---- */
+/* ---- linalg.c ---- */
 
 enum hlocc_rt_type { RT_F32, RT_F64, RT_C64, RT_C128, RT_F16, RT_BF16 };
 
-/* Everything here computes in double or complex double and rounds once, but f32 matrices of 16384
- * elements and more in float, as LAPACK does. A unit is a matrix. */
+/* Everything here computes in double or complex double and rounds once, but f32 and c64 matrices of
+ * 16384 elements and more in their own type, as LAPACK does. A unit is a matrix. */
 enum hlocc_rt_linalg_config {
     LINALG_TYPE, /* enum hlocc_rt_type, of all matrices */
     LINALG_ROWS,

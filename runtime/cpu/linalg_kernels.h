@@ -1,9 +1,28 @@
-/* The kernels of linalg.c for one kind of number; included after matrix.h, twice. */
+/* The kernels for one number type: linalg_f32.c and its kind include this with KERNELS, the table's
+ * name, defined. */
+#include "runtime/cpu/matrix.h"
+#include "runtime/cpu/matrix_eigen.h"
+#include "runtime/cpu/matrix_reflections.h"
 
-CLONES static void FN(load)(const struct matrix *m, NUM *out, const void *in, int64_t first,
-                            int64_t count) {
+static int64_t bytes_of(int64_t numbers) {
+    return hlocc_rt_align(numbers * (int64_t)sizeof(NUM));
+}
+
+/* Memory for so many numbers of the type. */
+#define NUMBERS_OF(room, count) ((NUM *)take(room, count, sizeof(NUM)))
+
+CLONES static void load(const struct matrix *m, NUM *out, const void *in, int64_t first,
+                        int64_t count) {
     const float *f = (const float *)in + first;
     const double *d = (const double *)in + first;
+    bool same = number_is_complex(m->type) == (PARTS == 2) &&
+                sizeof(REAL) == (m->real_type == RT_F32   ? 4
+                                 : m->real_type == RT_F64 ? 8
+                                                          : 0);
+    if (same) {
+        memcpy((void *)out, (const NUM *)in + first, (size_t)count * sizeof *out);
+        return;
+    }
     switch (m->type) {
     case RT_F32:
         for (int64_t k = 0; k < count; k++)
@@ -15,12 +34,12 @@ CLONES static void FN(load)(const struct matrix *m, NUM *out, const void *in, in
         break;
     default:
         for (int64_t k = 0; k < count; k++)
-            out[k] = (NUM)TAKE(number_get(m->type, in, first + k));
+            out[k] = TAKE(number_get(m->type, in, first + k));
     }
 }
 
-CLONES static void FN(store)(const struct matrix *m, void *out, int64_t first, const NUM *in,
-                             int64_t count) {
+CLONES static void store(const struct matrix *m, void *out, int64_t first, const NUM *in,
+                         int64_t count) {
     float *f = (float *)out + first;
     double *d = (double *)out + first;
     switch (m->type) {
@@ -34,19 +53,24 @@ CLONES static void FN(store)(const struct matrix *m, void *out, int64_t first, c
         break;
     default:
         for (int64_t k = 0; k < count; k++)
-            number_set(m->type, out, first + k, in[k]);
+            number_set(m->type, out, first + k, GIVE(in[k]));
     }
 }
 
-static void FN(run_cholesky)(const struct matrix *m, void *const *arrays, NUM *a, int64_t unit) {
+static int64_t cholesky_bytes(const struct matrix *m) {
+    return bytes_of((m->rows + CHOLESKY_BLOCK) * m->columns);
+}
+
+static void run_cholesky(const struct matrix *m, void *const *arrays, void *memory, int64_t unit) {
+    NUM *a = memory;
     int64_t n = m->columns, count = n * n, info = m->flags & LINALG_INFO ? 1 : 0;
     bool lower = m->flags & LINALG_LOWER;
-    FN(load)(m, a, arrays[1 + info], unit * count, count);
+    load(m, a, arrays[1 + info], unit * count, count);
     if (!lower) /* work on the lower triangle */
         for (int64_t i = 0; i < n; i++)
             for (int64_t j = 0; j < i; j++)
                 a[i * n + j] = CONJ(a[j * n + i]);
-    bool good = FN(cholesky)(a, n, a + count);
+    bool good = cholesky(a, n, a + count);
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = i + 1; j < n; j++) {
             a[i * n + j] = lower ? 0 : CONJ(a[j * n + i]);
@@ -54,247 +78,398 @@ static void FN(run_cholesky)(const struct matrix *m, void *const *arrays, NUM *a
         }
     for (int64_t k = 0; k < count && !good; k++)
         a[k] = MAKE((double)NAN, (double)NAN);
-    FN(store)(m, arrays[0], unit * count, a, count);
+    store(m, arrays[0], unit * count, a, count);
     if (info) ((int32_t *)arrays[1])[unit] = !good;
 }
 
-static void FN(run_solve)(const struct matrix *m, void *const *arrays, NUM *a, int64_t unit) {
+static int64_t solve_bytes(const struct matrix *m) {
+    int64_t n = m->flags & LINALG_LEFT ? m->rows : m->columns;
+    return bytes_of(2 * n * n + 2 * m->rows * m->columns);
+}
+
+static void run_solve(const struct matrix *m, void *const *arrays, void *memory, int64_t unit) {
+    NUM *a = memory;
     bool left = m->flags & LINALG_LEFT, lower = m->flags & LINALG_LOWER;
     int64_t n = left ? m->rows : m->columns, others = left ? m->columns : m->rows;
     /* x op(a) = b is op(a)^T x^T = b^T */
-    bool transpose = !(m->flags & LINALG_TRANSPOSE) == !left;
+    bool turned = !(m->flags & LINALG_TRANSPOSE) == !left;
     bool conjugate = m->flags & LINALG_CONJUGATE;
     NUM *matrix = a + n * n, *b = a + 2 * n * n, *spare = b + n * others;
-    FN(load)(m, a, arrays[1], unit * n * n, n * n);
-    if (transpose)
-        FN(transpose)(matrix, a, n, n, conjugate);
+    load(m, a, arrays[1], unit * n * n, n * n);
+    if (turned)
+        transpose(matrix, a, n, n, conjugate);
     else
         for (int64_t k = 0; k < n * n && conjugate; k++)
             matrix[k] = CONJ(a[k]);
-    FN(load)(m, left ? b : spare, arrays[2], unit * n * others, n * others);
-    if (!left) FN(transpose)(b, spare, others, n, false);
-    const NUM *op = transpose || conjugate ? matrix : a;
+    load(m, left ? b : spare, arrays[2], unit * n * others, n * others);
+    if (!left) transpose(b, spare, others, n, false);
+    const NUM *op = turned || conjugate ? matrix : a;
     bool unit_diagonal = m->flags & LINALG_UNIT;
-#ifdef VECTOR
     if (others == 1)
-        FN(solve_vector)(op, n, b, 1, n, lower != transpose, unit_diagonal, spare);
+        solve_vector(op, n, b, 1, n, lower != turned, unit_diagonal, spare);
     else
-#endif
-        FN(solve)(op, n, b, others, n, others, lower != transpose, unit_diagonal);
-    if (!left) FN(transpose)(spare, b, n, others, false);
-    FN(store)(m, arrays[0], unit * n * others, left ? b : spare, n * others);
+        solve(op, n, b, others, n, others, lower != turned, unit_diagonal);
+    if (!left) transpose(spare, b, n, others, false);
+    store(m, arrays[0], unit * n * others, left ? b : spare, n * others);
 }
 
-static void FN(run_getrf)(const struct matrix *m, void *const *arrays, NUM *a, int64_t unit) {
+static int64_t getrf_bytes(const struct matrix *m) {
+    return bytes_of(m->rows * m->columns);
+}
+
+static void run_getrf(const struct matrix *m, void *const *arrays, void *memory, int64_t unit) {
+    NUM *a = memory;
     int64_t count = m->rows * m->columns, least = m->rows < m->columns ? m->rows : m->columns;
-    FN(load)(m, a, arrays[3], unit * count, count);
+    load(m, a, arrays[3], unit * count, count);
     ((int32_t *)arrays[2])[unit] =
-        (int32_t)FN(lu)(a, m->columns, m->rows, m->columns, (int32_t *)arrays[1] + unit * least);
-    FN(store)(m, arrays[0], unit * count, a, count);
+        (int32_t)lu(a, m->columns, m->rows, m->columns, (int32_t *)arrays[1] + unit * least);
+    store(m, arrays[0], unit * count, a, count);
 }
 
-static void FN(run_geqrf)(const struct matrix *m, void *const *arrays, NUM *a, int64_t unit) {
+static int64_t geqrf_bytes(const struct matrix *m) {
+    int64_t rows = m->rows, columns = m->columns;
+    return bytes_of(rows * columns + smaller(rows, columns) + block_room(rows, columns));
+}
+
+static void run_geqrf(const struct matrix *m, void *const *arrays, void *memory, int64_t unit) {
+    NUM *a = memory;
     int64_t count = m->rows * m->columns, least = m->rows < m->columns ? m->rows : m->columns;
     NUM *tau = a + count;
-    FN(load)(m, a, arrays[2], unit * count, count);
-    FN(qr)(a, m->columns, m->rows, m->columns, tau, tau + least);
-    FN(store)(m, arrays[0], unit * count, a, count);
-    FN(store)(m, arrays[1], unit * least, tau, least);
+    load(m, a, arrays[2], unit * count, count);
+    qr(a, m->columns, m->rows, m->columns, tau, tau + least);
+    store(m, arrays[0], unit * count, a, count);
+    store(m, arrays[1], unit * least, tau, least);
 }
 
-static void FN(run_geqp3)(const struct matrix *m, void *const *arrays, NUM *a, int64_t unit) {
+static int64_t geqp3_bytes(const struct matrix *m) {
+    return geqrf_bytes(m);
+}
+
+static void run_geqp3(const struct matrix *m, void *const *arrays, void *memory, int64_t unit) {
+    NUM *a = memory;
     int64_t count = m->rows * m->columns, least = m->rows < m->columns ? m->rows : m->columns;
     NUM *tau = a + count;
     int32_t *order = (int32_t *)arrays[1] + unit * m->columns;
-    FN(load)(m, a, arrays[3], unit * count, count);
+    load(m, a, arrays[3], unit * count, count);
     memmove(order, (int32_t *)arrays[4] + unit * m->columns, (size_t)m->columns * sizeof *order);
-    FN(pivoted_qr)(a, m->rows, m->columns, order, tau, tau + least);
-    FN(store)(m, arrays[0], unit * count, a, count);
-    FN(store)(m, arrays[2], unit * least, tau, least);
+    pivoted_qr(a, m->rows, m->columns, order, tau, tau + least);
+    store(m, arrays[0], unit * count, a, count);
+    store(m, arrays[2], unit * least, tau, least);
 }
 
-static void FN(run_gehrd)(const struct matrix *m, void *const *arrays, NUM *a, int64_t unit) {
+static int64_t gehrd_bytes(const struct matrix *m) {
+    return bytes_of(m->rows * m->columns + 3 * m->columns);
+}
+
+static void run_gehrd(const struct matrix *m, void *const *arrays, void *memory, int64_t unit) {
+    NUM *a = memory;
     int64_t n = m->columns, count = n * n;
     NUM *tau = a + count, *v = tau + n, *sums = v + n;
-    FN(load)(m, a, arrays[3], unit * count, count);
-    FN(hessenberg)(a, n, m->extra - 1, m->extra2, tau, v, sums);
-    FN(store)(m, arrays[0], unit * count, a, count);
-    if (n > 1) FN(store)(m, arrays[1], unit * (n - 1), tau, n - 1);
+    load(m, a, arrays[3], unit * count, count);
+    hessenberg(a, n, m->extra - 1, m->extra2, tau, v, sums);
+    store(m, arrays[0], unit * count, a, count);
+    if (n > 1) store(m, arrays[1], unit * (n - 1), tau, n - 1);
     ((int32_t *)arrays[2])[unit] = 0;
 }
 
-static void FN(run_gtsv)(const struct matrix *m, void *const *arrays, NUM *b, int64_t unit) {
-    int64_t n = m->rows, count = n * m->columns;
-    NUM *diagonals = b + count;
-    FN(load)(m, b, arrays[8], unit * count, count);
-    for (int k = 0; k < 3; k++)
-        FN(load)(m, diagonals + k * n, arrays[5 + k], unit * n, n);
-    ((int32_t *)arrays[4])[unit] =
-        (int32_t)FN(tridiagonal)(diagonals, diagonals + n, diagonals + 2 * n, b, n, m->columns);
-    FN(store)(m, arrays[3], unit * count, b, count);
-    for (int k = 0; k < 3; k++)
-        FN(store)(m, arrays[k], unit * n, diagonals + k * n, n);
+static int64_t gtsv_bytes(const struct matrix *m) {
+    return bytes_of(m->rows * m->columns + 3 * m->rows);
 }
 
-static void FN(run_orgqr)(const struct matrix *m, void *const *arrays, NUM *a, int64_t unit) {
+static void run_gtsv(const struct matrix *m, void *const *arrays, void *memory, int64_t unit) {
+    NUM *b = memory;
+    int64_t n = m->rows, count = n * m->columns;
+    NUM *diagonals = b + count;
+    load(m, b, arrays[8], unit * count, count);
+    for (int k = 0; k < 3; k++)
+        load(m, diagonals + k * n, arrays[5 + k], unit * n, n);
+    ((int32_t *)arrays[4])[unit] =
+        (int32_t)tridiagonal(diagonals, diagonals + n, diagonals + 2 * n, b, n, m->columns);
+    store(m, arrays[3], unit * count, b, count);
+    for (int k = 0; k < 3; k++)
+        store(m, arrays[k], unit * n, diagonals + k * n, n);
+}
+
+static int64_t orgqr_bytes(const struct matrix *m) {
+    int64_t rows = m->rows, columns = m->columns;
+    return bytes_of(rows * columns + m->extra + block_room(rows, columns));
+}
+
+static void run_orgqr(const struct matrix *m, void *const *arrays, void *memory, int64_t unit) {
+    NUM *a = memory;
     int64_t count = m->rows * m->columns;
     NUM *tau = a + count;
-    FN(load)(m, a, arrays[1], unit * count, count);
-    FN(load)(m, tau, arrays[2], unit * m->extra, m->extra);
-    FN(form_q)(a, tau, m->rows, m->columns, m->extra, tau + m->extra);
-    FN(store)(m, arrays[0], unit * count, a, count);
+    load(m, a, arrays[1], unit * count, count);
+    load(m, tau, arrays[2], unit * m->extra, m->extra);
+    form_q(a, tau, m->rows, m->columns, m->extra, tau + m->extra);
+    store(m, arrays[0], unit * count, a, count);
+}
+
+static int64_t ormqr_bytes(const struct matrix *m) {
+    int64_t side = larger(m->rows, m->columns), count = m->extra;
+    return bytes_of(2 * m->rows * m->columns + side * count + count + block_room(side, side));
 }
 
 /* c Q is (Q^H c^H)^H. */
-static void FN(run_ormqr)(const struct matrix *m, void *const *arrays, NUM *c, int64_t unit) {
+static void run_ormqr(const struct matrix *m, void *const *arrays, void *memory, int64_t unit) {
+    NUM *c = memory;
     bool left = m->flags & LINALG_LEFT, adjoint = m->flags & LINALG_CONJUGATE;
     int64_t count = m->rows * m->columns, rows = left ? m->rows : m->columns;
     int64_t columns = left ? m->columns : m->rows;
     NUM *vectors = c + count, *tau = vectors + rows * m->extra, *sums = tau + m->extra;
     NUM *spare = sums + block_room(rows, columns);
-    FN(load)(m, vectors, arrays[1], unit * rows * m->extra, rows * m->extra);
-    FN(load)(m, tau, arrays[2], unit * m->extra, m->extra);
-    FN(load)(m, left ? c : spare, arrays[3], unit * count, count);
-    if (!left) FN(transpose)(c, spare, columns, rows, true);
-    FN(apply_q)(c, vectors, m->extra, tau, m->extra, rows, columns, left ? adjoint : !adjoint,
-                sums);
-    if (!left) FN(transpose)(spare, c, rows, columns, true);
-    FN(store)(m, arrays[0], unit * count, left ? c : spare, count);
+    load(m, vectors, arrays[1], unit * rows * m->extra, rows * m->extra);
+    load(m, tau, arrays[2], unit * m->extra, m->extra);
+    load(m, left ? c : spare, arrays[3], unit * count, count);
+    if (!left) transpose(c, spare, columns, rows, true);
+    apply_q(c, vectors, m->extra, tau, m->extra, rows, columns, left ? adjoint : !adjoint, sums);
+    if (!left) transpose(spare, c, rows, columns, true);
+    store(m, arrays[0], unit * count, left ? c : spare, count);
 }
 
-static void FN(run_syevd)(const struct matrix *m, void *const *arrays, NUM *a, int64_t unit) {
-    int64_t n = m->columns, count = n * n, info = m->flags & LINALG_INFO ? 1 : 0;
-    bool vectors = !(m->flags & LINALG_VALUES);
-    NUM *q = a + count, *w = q + count, *tau = w + count, *room = tau + n;
-    double *d = doubles_after(room + block_room(n, n)), *e = d + n;
-    int64_t *order = (int64_t *)(e + n);
-    struct LOG(log) log = LOG(log_at)(order + n, (void *)q, n, n * PARTS);
-    FN(load)(m, a, arrays[2 + info], unit * count, count);
-    if (!(m->flags & LINALG_LOWER))
-        for (int64_t i = 0; i < n; i++)
-            for (int64_t j = 0; j < i; j++)
-                a[i * n + j] = CONJ(a[j * n + i]);
-    FN(tridiagonalise)(a, n, d, e, tau, room);
-    if (vectors) FN(tridiagonal_q)(a, n, tau, q, w, room);
-    int64_t failed = FN(ql)(d, e, n, vectors ? &log : NULL);
-    if (info) ((int32_t *)arrays[2])[unit] = (int32_t)failed;
-    sort_values(d, order, n, false);
-    for (int64_t j = 0; j < n; j++) {
-        number_set(m->real_type, arrays[1], unit * n + j, d[order[j]]);
-        for (int64_t i = 0; i < n; i++)
-            w[j * n + i] = vectors ? q[order[j] * n + i] : 0;
+/* ---- eigenvalues and singular values ---- */
+
+/* The largest part of any number; NaN where one is. */
+CLONES static double largest_part(const NUM *x, int64_t count) {
+    const REAL *parts = (const REAL *)x;
+    REAL most = 0, sum = 0;
+    for (int64_t i = 0; i < PARTS * count; i++) {
+        REAL size = parts[i] < 0 ? -parts[i] : parts[i];
+        most = size > most ? size : most;
+        sum += size - size; /* NaN of infinities too */
     }
-    FN(transpose)(a, w, n, n, false);
-    FN(store)(m, arrays[0], unit * count, a, count);
+    return (double)(most + sum);
+}
+
+/* What to divide a matrix by so that its numbers are neither huge nor tiny: a power of two. */
+static double scale_for(double largest) {
+    double least = sizeof(REAL) == 4 ? 0x1p-30 : 0x1p-200;
+    double most = sizeof(REAL) == 4 ? 0x1p20 : 0x1p200;
+    if (!(largest > 0) || (largest > least && largest < most)) return 1;
+    return ldexp(1, ilogb(largest));
+}
+
+CLONES static void divide_by(NUM *x, int64_t count, double scale) {
+    REAL *parts = (REAL *)x;
+    REAL half = (REAL)(1 / sqrt(scale)), other = (REAL)(1 / scale / (double)half);
+    for (int64_t i = 0; i < PARTS * count && scale != 1; i++)
+        parts[i] = parts[i] * half * other;
+}
+
+/* Rows of x, rows x columns, become those of out, `stride` apart, or the adjoint does. */
+static void spread(NUM *out, int64_t stride, const NUM *x, int64_t rows, int64_t columns,
+                   bool adjoint) {
+    enum { PART = 16 };
+    for (int64_t c = 0; c < columns && adjoint; c += PART)
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t j = c; j < columns && j < c + PART; j++)
+                out[j * stride + i] = CONJ(x[i * columns + j]);
+    for (int64_t i = 0; i < rows && !adjoint; i++)
+        memcpy((void *)(out + i * stride), x + i * columns, (size_t)columns * sizeof *x);
+}
+
+/* Columns of out, rows x width, become the rows of x, n x n, which `order` names, backwards or not;
+ * what is left of out is that of the unit matrix. */
+static void columns_of_rows(NUM *out, int64_t rows, int64_t width, const REAL *x, int64_t n,
+                            const int64_t *order, bool backwards) {
+    enum { PART = 16 };
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = i < n ? n : 0; j < width; j++)
+            out[i * width + j] = i == j;
+    for (int64_t c = 0; c < n && c < width; c += PART)
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = c; j < n && j < width && j < c + PART; j++)
+                out[i * width + j] = x[order[backwards ? n - 1 - j : j] * n + i];
+}
+
+static void fill(int64_t type, void *out, int64_t first, int64_t count, double value) {
+    for (int64_t i = 0; i < count; i++)
+        number_set(type, out, first + i, CMPLX(value, number_is_complex(type) ? value : 0));
+}
+
+struct eigen {
+    NUM *a, *c, *tau, *room;
+    REAL *q;
+    double *d, *e;
+    int64_t *order;
+    void *memory;
+};
+
+static struct eigen lay_out_eigen(const struct matrix *m, struct room *room) {
+    int64_t n = m->columns, stride = round_up(n, SQUARE);
+    bool vectors = !(m->flags & LINALG_VALUES);
+    return (struct eigen){
+        .a = NUMBERS_OF(room, stride * stride),
+        .c = NUMBERS_OF(room, n * n),
+        .tau = NUMBERS_OF(room, n),
+        .room = NUMBERS_OF(room, larger(block_room(n, n), 8 * stride)),
+        .q = vectors ? take(room, n * n, sizeof(REAL)) : NULL,
+        .d = take(room, n, sizeof(double)),
+        .e = take(room, n, sizeof(double)),
+        .order = take(room, n, sizeof(int64_t)),
+        .memory = take(room, SPECTRUM(hlocc_rt_spectrum_bytes)(n), 1),
+    };
+}
+
+static void run_syevd(const struct matrix *m, void *const *arrays, void *memory, int64_t unit) {
+    struct room room = {memory, 0};
+    struct eigen s = lay_out_eigen(m, &room);
+    int64_t n = m->columns, stride = round_up(n, SQUARE), count = n * n;
+    int64_t info = m->flags & LINALG_INFO ? 1 : 0;
+    load(m, s.c, arrays[2 + info], unit * count, count);
+    memset((void *)s.a, 0, (size_t)(stride * stride) * sizeof *s.a);
+    spread(s.a, stride, s.c, n, n, !(m->flags & LINALG_LOWER));
+    for (int64_t i = 0; i < n; i++) /* only one triangle counts */
+        memset((void *)(s.a + i * stride + i + 1), 0, (size_t)(n - i - 1) * sizeof *s.a);
+    double largest = largest_part(s.a, stride * stride), scale = scale_for(largest);
+    if (!isfinite(largest)) {
+        fill(m->type, arrays[0], unit * count, count, NAN);
+        fill(m->real_type, arrays[1], unit * n, n, NAN);
+        if (info) ((int32_t *)arrays[2])[unit] = (int32_t)n;
+        return;
+    }
+    divide_by(s.a, stride * stride, scale);
+    tridiagonalise(s.a, n, stride, s.d, s.e, s.tau, s.room);
+    int64_t failed = SPECTRUM(hlocc_rt_tridiagonal)(n, s.d, s.e, s.q, s.order, s.memory);
+    if (info) ((int32_t *)arrays[2])[unit] = (int32_t)failed;
+    for (int64_t j = 0; j < n; j++)
+        number_set(m->real_type, arrays[1], unit * n + j, s.d[s.order[j]] * scale);
+    if (s.q) {
+        columns_of_rows(s.c, n, n, s.q, n, s.order, false);
+        apply_q(s.c + n, s.a + stride, stride, s.tau, n - 1, n - 1, n, false, s.room);
+        store(m, arrays[0], unit * count, s.c, count);
+    } else {
+        fill(m->type, arrays[0], unit * count, count, 0);
+    }
+}
+
+static int64_t syevd_bytes(const struct matrix *m) {
+    struct room room = {NULL, 0};
+    lay_out_eigen(m, &room);
+    return room.used;
 }
 
 /* A tall matrix or the adjoint of a wide one, rows x n, of which U S V^H is wanted: `width` columns
- * of U, at least n where any are. */
-struct FN(svd) {
-    int64_t rows, n, width;
-    bool vectors;
-    NUM *q;         /* the matrix in rows of `width` numbers; then U */
-    NUM *u, *v, *w; /* n squared; u, v: their rows are columns of factors of the triangle */
-    NUM *tau, *tau_right, *sums, *line, *room;
+ * of U, `height` rows of V^H. Much taller ones are reduced to R first. */
+struct svd {
+    int64_t rows, n, width, height, stride;
+    bool vectors, first_qr;
+    NUM *a;              /* rows of `stride` numbers: what is reduced to two diagonals */
+    NUM *q;              /* rows x n: what QR leaves; in the end room for all of U */
+    NUM *left;           /* rows x width */
+    NUM *right, *across; /* n x n: V, and vectors of the reflections from the right */
+    NUM *tau, *tau_right, *tau_first, *room;
+    REAL *u, *v;
     double *d, *e;
     int64_t *order;
-    void *logs;
+    void *memory;
 };
 
-static int64_t FN(svd_room)(int64_t rows, int64_t n, int64_t width) {
-    return rows * width + 3 * n * n + 4 * n + block_room(rows, width) + rows * n;
-}
-
-/* The columns of U in the order of the values: q times the matrix whose columns are u's rows. */
-static void FN(left_vectors)(struct FN(svd) * s) {
-    int64_t n = s->n, width = s->width;
-    NUM *product = s->room + block_room(s->rows, width);
-    struct product p = {.rows = s->rows,
-                        .columns = n,
-                        .depth = n,
-                        .a_row = width,
-                        .a_column = 1,
-                        .b_row = 1,
-                        .b_column = n,
-                        .c_row = n};
-    for (int64_t j = 0; j < n; j++)
-        for (int64_t i = 0; i < n; i++)
-            s->w[j * n + i] = -s->u[s->order[j] * n + i];
-    memset((void *)product, 0, (size_t)(s->rows * n) * sizeof *product);
-    FN(subtract_product)(product, s->q, s->w, &p);
-    for (int64_t i = 0; i < s->rows; i++)
-        memcpy((void *)(s->q + i * width), product + i * n, (size_t)n * sizeof *product);
-}
-
-static int64_t FN(decompose)(struct FN(svd) * s) {
-    int64_t n = s->n, width = s->width;
-    struct LOG(log) left = LOG(log_at)(s->logs, (void *)s->u, n, n * PARTS);
-    struct LOG(log) right =
-        LOG(log_at)((char *)s->logs + LOG(log_bytes)(n), (void *)s->v, n, n * PARTS);
-    FN(qr)(s->q, width, s->rows, n, s->tau, s->room);
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t j = 0; j < n; j++)
-            s->w[i * n + j] = j < i ? 0 : s->q[i * width + j];
-    if (s->vectors) FN(form_q)(s->q, s->tau, s->rows, width, n, s->room);
-    FN(bidiagonalise)(s->w, n, s->d, s->e, s->tau, s->tau_right, s->sums, s->line);
-    if (s->vectors) {
-        NUM *spare = s->room + block_room(s->rows, width); /* rows * n numbers */
-        FN(bidiagonal_vectors)(s->w, n, s->tau, s->tau_right, s->u, s->v, spare, s->room);
-    }
-    bool good =
-        FN(bidiagonal_qr)(s->d, s->e, n, s->vectors ? &left : NULL, s->vectors ? &right : NULL);
-    for (int64_t j = 0; j < n; j++) {
-        bool negative = s->d[j] < 0;
-        for (int64_t i = 0; i < n && negative && s->vectors; i++)
-            s->v[j * n + i] = -s->v[j * n + i];
-        s->d[j] = fabs(s->d[j]);
-    }
-    sort_values(s->d, s->order, n, true);
-    if (s->vectors) FN(left_vectors)(s);
-    return good ? 0 : 1;
-}
-
-static void FN(run_gesdd)(const struct matrix *m, void *const *arrays, NUM *memory, int64_t unit) {
+static struct svd lay_out_svd(const struct matrix *m, struct room *room) {
     bool wide = m->rows < m->columns;
-    int64_t rows = wide ? m->columns : m->rows, n = wide ? m->rows : m->columns;
-    int64_t left = wide ? m->extra2 : m->extra, right = wide ? m->extra : m->extra2;
-    int64_t width = left > n ? left : n, count = rows * n;
-    struct FN(svd) s = {.rows = rows, .n = n, .width = width, .q = memory};
+    struct svd s = {.rows = larger(m->rows, m->columns), .n = smaller(m->rows, m->columns)};
+    int64_t n = s.n, rows = s.rows;
+    s.width = wide ? m->extra2 : m->extra;
+    s.height = wide ? m->extra : m->extra2;
+    s.stride = round_up(n, SQUARE);
     s.vectors = !(m->flags & LINALG_VALUES);
-    s.u = s.q + rows * width;
-    s.v = s.u + n * n;
-    s.w = s.v + n * n;
-    s.tau = s.w + n * n;
-    s.tau_right = s.tau + n;
-    s.sums = s.tau_right + n;
-    s.line = s.sums + n;
-    s.room = s.line + n;
-    s.d = doubles_after(memory + FN(svd_room)(rows, n, width));
-    s.e = s.d + n;
-    s.order = (int64_t *)(s.e + n);
-    s.logs = s.order + n;
-    memset((void *)s.q, 0, (size_t)(rows * width) * sizeof *s.q);
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < n; j++) {
-            int64_t at = wide ? j * m->columns + i : i * m->columns + j;
-            NUM x = TAKE(number_get(m->type, arrays[5], unit * count + at));
-            number_set(m->type, arrays[0], unit * count + at, x);
-            s.q[i * width + j] = wide ? CONJ(x) : x;
-        }
-    ((int32_t *)arrays[4])[unit] = (int32_t)FN(decompose)(&s);
-    for (int64_t j = 0; j < n; j++)
-        number_set(m->real_type, arrays[1], unit * n + j, s.d[s.order[j]]);
-    void *u = arrays[wide ? 3 : 2], *vt = arrays[wide ? 2 : 3];
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < left; j++) {
-            NUM x = s.vectors ? s.q[i * width + j] : 0;
-            int64_t at = wide ? j * rows + i : i * left + j;
-            number_set(m->type, u, unit * rows * left + at, wide ? CONJ(x) : x);
-        }
-    for (int64_t i = 0; i < right; i++)
-        for (int64_t j = 0; j < n; j++) {
-            NUM x = s.vectors ? CONJ(s.v[s.order[i] * n + j]) : 0;
-            int64_t at = wide ? j * right + i : i * n + j;
-            number_set(m->type, vt, unit * right * n + at, wide ? CONJ(x) : x);
-        }
+    s.first_qr = rows > n + n / 2;
+    s.a = NUMBERS_OF(room, (s.first_qr ? n : rows) * s.stride);
+    s.q = NUMBERS_OF(room, rows * larger(s.width, n));
+    s.tau = NUMBERS_OF(room, n);
+    s.tau_right = NUMBERS_OF(room, n);
+    s.tau_first = NUMBERS_OF(room, n);
+    s.room = NUMBERS_OF(room, larger(block_room(rows, larger(s.width, n)), 3 * s.stride + rows));
+    s.left = NUMBERS_OF(room, rows * larger(s.width, n));
+    s.right = NUMBERS_OF(room, n * n);
+    s.across = NUMBERS_OF(room, n * n);
+    s.u = s.vectors ? take(room, n * n, sizeof(REAL)) : NULL;
+    s.v = s.vectors ? take(room, n * n, sizeof(REAL)) : NULL;
+    s.d = take(room, n, sizeof(double));
+    s.e = take(room, n, sizeof(double));
+    s.order = take(room, n, sizeof(int64_t));
+    s.memory = take(room, SPECTRUM(hlocc_rt_spectrum_bytes)(n), 1);
+    return s;
 }
+
+static int64_t gesdd_bytes(const struct matrix *m) {
+    struct room room = {NULL, 0};
+    lay_out_svd(m, &room);
+    return room.used;
+}
+
+/* U's columns and V from the singular vectors of the bidiagonal matrix. */
+static void svd_vectors(const struct svd *s) {
+    int64_t n = s->n, m = n - 1, rows = s->first_qr ? n : s->rows;
+    columns_of_rows(s->left, s->rows, s->width, s->u, n, s->order, true);
+    apply_q(s->left, s->a, s->stride, s->tau, n, rows, s->width, false, s->room);
+    if (s->first_qr) apply_q(s->left, s->q, n, s->tau_first, n, s->rows, s->width, false, s->room);
+    columns_of_rows(s->right, n, n, s->v, n, s->order, true);
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t k = 0; k < m; k++)
+            s->across[i * m + k] = i < k ? 0 : s->a[k * s->stride + i + 1];
+    apply_q(s->right + n, s->across, m, s->tau_right, m, m, n, false, s->room);
+}
+
+/* The matrix is in q. Returns how many values did not converge. */
+static int64_t decompose(const struct svd *s) {
+    int64_t n = s->n, rows = s->first_qr ? n : s->rows;
+    if (s->first_qr) qr(s->q, n, s->rows, n, s->tau_first, s->room);
+    memset((void *)s->a, 0, (size_t)(rows * s->stride) * sizeof *s->a);
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t from = s->first_qr ? i : 0;
+        memcpy((void *)(s->a + i * s->stride + from), s->q + i * n + from,
+               (size_t)(n - from) * sizeof *s->a);
+    }
+    bidiagonalise(s->a, rows, n, s->stride, s->d, s->e, s->tau, s->tau_right, s->room);
+    int64_t failed = SPECTRUM(hlocc_rt_bidiagonal)(n, s->d, s->e, s->u, s->v, s->order, s->memory);
+    if (s->vectors) svd_vectors(s);
+    return failed;
+}
+
+/* The first columns of x, rows x columns, to an array, or their adjoint. */
+static void store_columns(const struct matrix *m, void *out, int64_t unit, const NUM *x,
+                          int64_t rows, int64_t columns, int64_t width, bool adjoint, NUM *spare) {
+    for (int64_t i = 0; i < rows && width < columns; i++)
+        memcpy((void *)(spare + i * width), x + i * columns, (size_t)width * sizeof *x);
+    const NUM *from = width < columns ? spare : x;
+    if (adjoint) spread(spare, rows, from, rows, width, true);
+    store(m, out, unit * rows * width, adjoint ? spare : from, rows * width);
+}
+
+static void run_gesdd(const struct matrix *m, void *const *arrays, void *memory, int64_t unit) {
+    struct room room = {memory, 0};
+    struct svd s = lay_out_svd(m, &room);
+    bool wide = m->rows < m->columns;
+    int64_t n = s.n, count = s.rows * n;
+    void *u = arrays[wide ? 3 : 2], *vt = arrays[wide ? 2 : 3];
+    load(m, s.left, arrays[5], unit * count, count);
+    if (arrays[0] != arrays[5]) store(m, arrays[0], unit * count, s.left, count);
+    spread(s.q, n, s.left, m->rows, m->columns, wide);
+    double largest = largest_part(s.q, count), scale = scale_for(largest);
+    bool good = isfinite(largest);
+    ((int32_t *)arrays[4])[unit] = -4; /* LAPACK's word for a NaN in the matrix */
+    if (good) {
+        divide_by(s.q, count, scale);
+        ((int32_t *)arrays[4])[unit] = (int32_t)decompose(&s);
+    }
+    for (int64_t j = 0; j < n; j++)
+        number_set(m->real_type, arrays[1], unit * n + j,
+                   good ? s.d[s.order[n - 1 - j]] * scale : (double)NAN);
+    if (!good || !s.vectors) {
+        double value = good ? 0 : (double)NAN;
+        fill(m->type, u, unit * s.rows * s.width, s.rows * s.width, value);
+        fill(m->type, vt, unit * s.height * n, s.height * n, value);
+        return;
+    }
+    store_columns(m, u, unit, s.left, s.rows, s.width, s.width, wide, s.q);
+    store_columns(m, vt, unit, s.right, n, n, s.height, !wide, s.across);
+}
+
+/* ---- the table ---- */
+
+const struct linalg_kernels KERNELS = {
+#define X(name) .name = run_##name, .name##_bytes = name##_bytes,
+    LINALG_KERNELS(X)
+#undef X
+};

@@ -1,23 +1,30 @@
-/* Products of matrices inside factorisations: included with NUM, FN(name), CONJ and, for real
- * numbers, VECTOR, the elements of a vector, defined. Compiled for several processors (clones.h).
- * No include guard, for that reason. */
+/* Products of matrices inside factorisations, for the number type of matrix_number.h. Compiled for
+ * several processors (clones.h). */
+#ifndef RUNTIME_CPU_MATRIX_PRODUCT_H
+#define RUNTIME_CPU_MATRIX_PRODUCT_H
 
-#ifdef VECTOR
+#include "runtime/cpu/matrix_number.h"
 
-typedef NUM FN(vector)
-    __attribute__((vector_size(sizeof(NUM) * VECTOR), aligned(sizeof(NUM)), may_alias));
+/* A panel of b has PANEL columns: for real numbers TILE_VECTORS vectors in each row, for complex
+ * ones a vector of real parts and one of imaginary parts. */
+enum {
+    TILE_ROWS = 4,
+    TILE_VECTORS = PARTS == 1 ? 3 : 1,
+    PANEL = TILE_VECTORS * LANES,
+    PANEL_DEPTH = 128
+};
 
-enum { FN(TILE_ROWS) = 4, FN(TILE_VECTORS) = 3, FN(PANEL) = VECTOR * FN(TILE_VECTORS) };
+#if PARTS == 1
 
-/* c -= a b for rows x vectors of c; b is packed, depth x PANEL. */
-INLINE void FN(tile)(NUM *c, int64_t c_row, const struct product *p, const NUM *a, const NUM *b,
-                     int64_t depth, int rows, int vectors) {
-    FN(vector) sums[FN(TILE_ROWS)][FN(TILE_VECTORS)];
+/* c -= a b for rows x vectors of c; b is packed. */
+INLINE void tile(NUM *c, int64_t c_row, const struct product *p, const NUM *a, const REAL *b,
+                 int64_t depth, int rows, int vectors) {
+    lanes sums[TILE_ROWS][TILE_VECTORS];
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < vectors; j++)
-            sums[i][j] = (FN(vector)){0};
-    for (int64_t k = 0; k < depth; k++, b += FN(PANEL)) {
-        const FN(vector) *row = (const FN(vector) *)b;
+            sums[i][j] = (lanes){0};
+    for (int64_t k = 0; k < depth; k++, b += PANEL) {
+        const lanes *row = (const lanes *)b;
         for (int i = 0; i < rows; i++) {
             NUM x = a[i * p->a_row + k * p->a_column];
             for (int j = 0; j < vectors; j++)
@@ -25,90 +32,140 @@ INLINE void FN(tile)(NUM *c, int64_t c_row, const struct product *p, const NUM *
         }
     }
     for (int i = 0; i < rows; i++)
-        for (int j = 0; j < vectors; j++)
-            ((FN(vector) *)(c + i * c_row))[j] -= sums[i][j];
-}
-
-INLINE void FN(any_tile)(NUM *c, int64_t c_row, const struct product *p, const NUM *a, const NUM *b,
-                         int64_t depth, int rows, int vectors) {
-    switch (rows * 4 + vectors) {
-    case 4 * 4 + 3: FN(tile)(c, c_row, p, a, b, depth, 4, 3); break;
-    case 4 * 4 + 2: FN(tile)(c, c_row, p, a, b, depth, 4, 2); break;
-    case 4 * 4 + 1: FN(tile)(c, c_row, p, a, b, depth, 4, 1); break;
-    case 4 * 1 + 3: FN(tile)(c, c_row, p, a, b, depth, 1, 3); break;
-    case 4 * 1 + 2: FN(tile)(c, c_row, p, a, b, depth, 1, 2); break;
-    default: FN(tile)(c, c_row, p, a, b, depth, 1, 1); break;
-    }
-}
-
-/* All rows of up to PANEL columns; the last vector by way of a whole tile. */
-INLINE void FN(tiles)(const struct product *p, NUM *c, const NUM *a, const NUM *b, int64_t depth,
-                      int64_t width) {
-    NUM whole[FN(TILE_ROWS) * FN(PANEL)];
-    int vectors = (int)((width + VECTOR - 1) / VECTOR), step = FN(TILE_ROWS);
-    for (int64_t i = 0; i < p->rows; i += step, c += step * p->c_row, a += step * p->a_row) {
-        if (p->rows - i < step) step = 1;
-        if (width % VECTOR == 0) {
-            FN(any_tile)(c, p->c_row, p, a, b, depth, step, vectors);
-            continue;
+        for (int j = 0; j < vectors; j++) {
+            NUM *at = c + i * c_row + j * LANES;
+            put(at, get(at) - sums[i][j]);
         }
-        for (int r = 0; r < step; r++)
-            for (int64_t j = 0; j < vectors * VECTOR; j++)
-                whole[r * FN(PANEL) + j] = j < width ? c[r * p->c_row + j] : 0;
-        FN(any_tile)(whole, FN(PANEL), p, a, b, depth, step, vectors);
-        for (int r = 0; r < step; r++)
-            for (int64_t j = 0; j < width; j++)
-                c[r * p->c_row + j] = whole[r * FN(PANEL) + j];
+}
+
+INLINE void tile_of_rows(NUM *c, int64_t c_row, const struct product *p, const NUM *a,
+                         const REAL *b, int64_t depth, int rows, int vectors) {
+    switch (vectors) {
+    case 3: tile(c, c_row, p, a, b, depth, rows, 3); break;
+    case 2: tile(c, c_row, p, a, b, depth, rows, 2); break;
+    default: tile(c, c_row, p, a, b, depth, rows, 1); break;
     }
 }
 
-INLINE void FN(pack)(NUM *to, const struct product *p, const NUM *from, int64_t depth,
-                     int64_t width) {
-    for (int64_t r = 0; r < depth; r++, from += p->b_row, to += FN(PANEL)) {
+INLINE void pack(REAL *to, const struct product *p, const NUM *from, int64_t depth, int64_t width) {
+    for (int64_t r = 0; r < depth; r++, from += p->b_row, to += PANEL) {
         int64_t i = 0;
-        for (; i + VECTOR <= width && p->b_column == 1; i += VECTOR)
-            *(FN(vector) *)(to + i) = *(const FN(vector) *)(from + i);
+        for (; i + LANES <= width && p->b_column == 1; i += LANES)
+            *(lanes *)(to + i) = get(from + i);
         for (; i < width; i++)
             to[i] = from[i * p->b_column];
-        for (; i % VECTOR; i++)
+        for (; i % LANES; i++)
             to[i] = 0;
-    }
-}
-
-CLONES static void FN(subtract_product)(NUM *c, const NUM *a, const NUM *b,
-                                        const struct product *p) {
-    enum { DEPTH = 128 };
-    NUM packed[DEPTH * FN(PANEL)];
-    for (int64_t k = 0; k < p->depth; k += DEPTH) {
-        int64_t depth = p->depth - k < DEPTH ? p->depth - k : DEPTH;
-        for (int64_t j = 0; j < p->columns; j += FN(PANEL)) {
-            int64_t width = p->columns - j < FN(PANEL) ? p->columns - j : FN(PANEL);
-            FN(pack)(packed, p, b + k * p->b_row + j * p->b_column, depth, width);
-            FN(tiles)(p, c + j, a + k * p->a_column, packed, depth, width);
-        }
     }
 }
 
 #else
 
-/* Complex numbers: row by row. */
-CLONES static void FN(subtract_product)(NUM *c, const NUM *a, const NUM *b,
-                                        const struct product *p) {
-    enum { WIDTH = 32 };
-    NUM row[WIDTH];
-    for (int64_t j = 0; j < p->columns; j += WIDTH) {
-        int64_t width = p->columns - j < WIDTH ? p->columns - j : WIDTH;
-        for (int64_t k = 0; k < p->depth; k++) {
-            for (int64_t i = 0; i < width; i++) {
-                NUM x = b[k * p->b_row + (j + i) * p->b_column];
-                row[i] = p->conjugate_b ? CONJ(x) : x;
-            }
-            for (int64_t r = 0; r < p->rows; r++) {
-                NUM x = a[r * p->a_row + k * p->a_column];
-                FN(subtract)(c + r * p->c_row + j, row, p->conjugate_a ? CONJ(x) : x, width);
-            }
+/* Real and imaginary parts in turn: the first or the second half of the numbers. */
+INLINE lanes interleave(lanes re, lanes im, int half) {
+#if SINGLE
+    return half ? __builtin_shuffle(re, im, (places){4, 12, 5, 13, 6, 14, 7, 15})
+                : __builtin_shuffle(re, im, (places){0, 8, 1, 9, 2, 10, 3, 11});
+#else
+    return half ? __builtin_shuffle(re, im, (places){2, 6, 3, 7})
+                : __builtin_shuffle(re, im, (places){0, 4, 1, 5});
+#endif
+}
+
+/* The panel holds conj(b) where a is conjugated: conj(a) b = conj(a conj(b)). */
+INLINE void tile(NUM *c, int64_t c_row, const struct product *p, const NUM *a, const REAL *b,
+                 int64_t depth, int rows) {
+    lanes re[TILE_ROWS], im[TILE_ROWS];
+    for (int i = 0; i < rows; i++)
+        re[i] = im[i] = (lanes){0};
+    for (int64_t k = 0; k < depth; k++, b += 2 * PANEL) {
+        lanes b_re = *(const lanes *)b, b_im = *(const lanes *)(b + PANEL);
+        for (int i = 0; i < rows; i++) {
+            const NUM *at = a + i * p->a_row + k * p->a_column;
+            REAL x = RE(*at), y = IM(*at);
+            re[i] += x * b_re;
+            im[i] += x * b_im;
+            re[i] -= y * b_im;
+            im[i] += y * b_re;
         }
     }
+    for (int i = 0; i < rows; i++) {
+        lanes other = p->conjugate_a ? -im[i] : im[i];
+        for (int half = 0; half < 2; half++) {
+            NUM *at = c + i * c_row + half * NUMBERS;
+            put(at, get(at) - interleave(re[i], other, half));
+        }
+    }
+}
+
+INLINE void tile_of_rows(NUM *c, int64_t c_row, const struct product *p, const NUM *a,
+                         const REAL *b, int64_t depth, int rows, int vectors) {
+    (void)vectors;
+    tile(c, c_row, p, a, b, depth, rows);
+}
+
+INLINE void pack(REAL *to, const struct product *p, const NUM *from, int64_t depth, int64_t width) {
+    REAL sign = p->conjugate_a != p->conjugate_b ? -1 : 1;
+    for (int64_t r = 0; r < depth; r++, from += p->b_row, to += 2 * PANEL)
+        for (int64_t i = 0; i < PANEL; i++) {
+            NUM x = i < width ? from[i * p->b_column] : 0;
+            to[i] = RE(x);
+            to[PANEL + i] = sign * IM(x);
+        }
+}
+
+#endif
+
+INLINE void any_tile(NUM *c, int64_t c_row, const struct product *p, const NUM *a, const REAL *b,
+                     int64_t depth, int rows, int vectors) {
+    switch (rows) {
+    case 4: tile_of_rows(c, c_row, p, a, b, depth, 4, vectors); break;
+    case 3: tile_of_rows(c, c_row, p, a, b, depth, 3, vectors); break;
+    case 2: tile_of_rows(c, c_row, p, a, b, depth, 2, vectors); break;
+    default: tile_of_rows(c, c_row, p, a, b, depth, 1, vectors); break;
+    }
+}
+
+/* All rows of up to PANEL columns; the last vector by way of a whole tile. */
+INLINE void tiles(const struct product *p, NUM *c, const NUM *a, const REAL *b, int64_t depth,
+                  int64_t width) {
+    NUM whole[TILE_ROWS * PANEL];
+    int vectors = (int)((width + LANES - 1) / LANES);
+    for (int64_t i = 0; i < p->rows; i += TILE_ROWS) {
+        int rows = p->rows - i < TILE_ROWS ? (int)(p->rows - i) : TILE_ROWS;
+        NUM *to = c + i * p->c_row;
+        const NUM *from = a + i * p->a_row;
+        if (width % LANES == 0) {
+            any_tile(to, p->c_row, p, from, b, depth, rows, vectors);
+            continue;
+        }
+        for (int r = 0; r < rows; r++)
+            for (int64_t j = 0; j < vectors * LANES; j++)
+                whole[r * PANEL + j] = j < width ? to[r * p->c_row + j] : 0;
+        any_tile(whole, PANEL, p, from, b, depth, rows, vectors);
+        for (int r = 0; r < rows; r++)
+            for (int64_t j = 0; j < width; j++)
+                to[r * p->c_row + j] = whole[r * PANEL + j];
+    }
+}
+
+CLONES static void subtract_product(NUM *c, const NUM *a, const NUM *b, const struct product *p) {
+    REAL packed[PANEL_DEPTH * PANEL * PARTS];
+    for (int64_t k = 0; k < p->depth; k += PANEL_DEPTH) {
+        int64_t depth = p->depth - k < PANEL_DEPTH ? p->depth - k : PANEL_DEPTH;
+        for (int64_t j = 0; j < p->columns; j += PANEL) {
+            int64_t width = p->columns - j < PANEL ? p->columns - j : PANEL;
+            pack(packed, p, b + k * p->b_row + j * p->b_column, depth, width);
+            tiles(p, c + j, a + k * p->a_column, packed, depth, width);
+        }
+    }
+}
+
+/* c = - a b */
+static void negative_product(NUM *c, const NUM *a, const NUM *b, const struct product *p) {
+    for (int64_t i = 0; i < p->rows; i++)
+        memset((void *)(c + i * p->c_row), 0, (size_t)p->columns * sizeof *c);
+    subtract_product(c, a, b, p);
 }
 
 #endif
