@@ -326,7 +326,8 @@ static bool add_others(struct conv *v) {
            fits;
     struct product_dim batch = {v->batch, a_batch, 0, v->c[l->output_batch]};
     if (when == STAGE_BLOCK) batch.a = 1;
-    if (when == STAGE_UNIT)
+    /* Images of features before positions are products by themselves, whose rows are features. */
+    if (when == STAGE_UNIT || (when == STAGE_NEVER && c_out != 1 && c_out < batch.c))
         fits = add_batch(v, l->output_batch, batch) && fits;
     else
         fits = add_m(v, l->output_batch, batch) && fits;

@@ -352,6 +352,19 @@ static void swap_operands(struct product_plan *p) {
     p->swapped = true;
 }
 
+static int64_t innermost_c(const struct product_dims *dims) {
+    for (int i = dims->count - 1; i >= 0; i--)
+        if (dims->v[i].size > 1) return dims->v[i].c;
+    return 0;
+}
+
+/* A column, or a C whose columns lie as rows do elsewhere (features before positions). */
+static bool is_better_swapped(const struct product_spec *spec) {
+    if (spec->stage.when != STAGE_NEVER || product_dims_size(&spec->m) == 1) return false;
+    if (product_dims_size(&spec->n) == 1) return true;
+    return !spec->n_cut && innermost_c(&spec->m) == 1 && innermost_c(&spec->n) != 1;
+}
+
 /* Brings the dimensions into the order and the number that plans are made for. */
 static void take_sizes(struct product_plan *p) {
     struct product_dims *all[] = {&p->spec.batch, &p->spec.m, &p->spec.n, &p->spec.k};
@@ -381,9 +394,7 @@ void product_plan_make(struct product_plan *p, const struct cpu_target *target,
                        const struct product_spec *spec, bool finishes) {
     *p = (struct product_plan){.spec = *spec, .finishes = finishes, .method = PRODUCT_ABSENT};
     p->type = sum_type(spec);
-    if (product_dims_size(&spec->n) == 1 && product_dims_size(&spec->m) > 1 &&
-        spec->stage.when == STAGE_NEVER)
-        swap_operands(p);
+    if (is_better_swapped(spec)) swap_operands(p);
     take_sizes(p);
     if (!product_spec_has_code(spec)) return;
     p->method = PRODUCT_TILES;
