@@ -1,6 +1,6 @@
 /* Reduces: of transposed arrays, over dims of size 1, of nothing, of numbers that are all the same,
  * of reduces, and over a few elements, which are plain operations then that fuse with anything.
- * Windows of one element; padding in front of windows. */
+ * Windows of one element, and of all; padding in front of windows. */
 #include <math.h>
 
 #include "passes/rewrite.h"
@@ -252,6 +252,36 @@ static struct hlo_instr *window_of_pad(struct pass_context *context, struct hlo_
     return with;
 }
 
+/* One window along each dimension, of all of it or of its elements by themselves. */
+static struct hlo_instr *window_of_all(struct pass_context *context, struct hlo_instr *instr) {
+    int64_t over[SHAPE_MAX_RANK], sizes[SHAPE_MAX_RANK];
+    int count = 0, rest = 0;
+    if (!is_plain_window(instr) || instr->shape->type != instr->operands[0]->shape->type)
+        return NULL;
+    if (reducer_operation(instr->called[0]) == OPCODE_INVALID) return NULL;
+    for (int d = 0; d < instr->shape->rank; d++) {
+        const struct window_dim *dim = &instr_window(instr)->v[d];
+        int64_t size = instr->operands[0]->shape->dims[d];
+        if (dim->pad_low || dim->pad_high || dim->lhs_dilate > 1) return NULL;
+        if (dim->size == 1 && dim->stride == 1) {
+            sizes[rest++] = size;
+            continue;
+        }
+        if (dim->size != size || dim->rhs_dilate > 1) return NULL;
+        over[count++] = d;
+    }
+    if (count == 0) return NULL;
+    MAY_REWRITE(context);
+    struct shape_table *shapes = instr->parent->module->shapes;
+    const struct shape *shape =
+        shape_with_default_layouts(shapes, shape_array(shapes, instr->shape->type, rest, sizes));
+    struct hlo_instr *operands[2] = {instr->operands[0], instr->operands[1]};
+    struct hlo_instr *reduce = instr_new(instr->parent, instr, OP_REDUCE, shape, NULL, 2, operands);
+    instr_set_called(reduce, 1, instr->called);
+    instr_set_ints(reduce, ATTR_DIMENSIONS, count, over);
+    return rewrite_unary(instr, OP_RESHAPE, instr->shape, reduce);
+}
+
 static const struct rewrite rewrites[] = {
     {OP_REDUCE, reduce_of_transpose},
     {OP_REDUCE, reduce_of_nothing},
@@ -259,6 +289,7 @@ static const struct rewrite rewrites[] = {
     {OP_REDUCE, reduce_of_reduce},
     {OP_REDUCE, unroll},
     {OP_REDUCE_WINDOW, window_of_one},
+    {OP_REDUCE_WINDOW, window_of_all},
     {OP_REDUCE_WINDOW, window_of_pad},
 };
 

@@ -100,6 +100,8 @@ struct cpu_loop gen_loop_begin(struct cpu_gen *g, LLVMValueRef limit); /* from 0
 void gen_loop_end(struct cpu_gen *g, struct cpu_loop *loop);
 /* Asks for `count` vectors at once in an ended loop: hides the latency of long chains. */
 void gen_loop_interleave(struct cpu_gen *g, const struct cpu_loop *loop, int count);
+/* Asks for vectors in an ended loop, however short it is. */
+void gen_loop_vectors(struct cpu_gen *g, const struct cpu_loop *loop);
 /* Asks for no vectors in an ended loop: what is too short for one would be a vector under a mask.
  */
 void gen_loop_one_by_one(struct cpu_gen *g, const struct cpu_loop *loop);

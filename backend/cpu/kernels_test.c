@@ -75,6 +75,33 @@ static const char *const programs[] = {
     "      dim_labels=b01f_01io->b01f\n"
     "  bb = f32[2,14,14,20] broadcast(b), dimensions={3} d = f32[2,14,14,20] add(c, bb)\n"
     "  ROOT r = f32[2,14,14,20] add(d, q) }",
+    /* windows along the last dim: short rows, padding, long windows, blocks, few channels */
+    SUM "m { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] maximum(a, b) }\n"
+        "ENTRY e { p = f32[3,5,24,26] parameter(0) z = f32[] constant(0.5)\n"
+        "  i = f32[] constant(-inf)\n"
+        "  a = f32[3,5,12,13] reduce-window(p, i), window={size=1x1x2x2 stride=1x1x2x2},\n"
+        "      to_apply=m\n"
+        "  b = f32[3,5,12,13] reduce-window(p, z),\n"
+        "      window={size=1x1x3x3 stride=1x1x2x2 pad=0_0x0_0x0_1x1_0}, to_apply=s\n"
+        "  c = f32[3,5,22,27] reduce-window(p, z),\n"
+        "      window={size=1x1x5x5 pad=0_0x0_0x1_1x3_2 rhs_reversal=0x0x1x1}, to_apply=s\n"
+        "  ROOT t = (f32[3,5,12,13], f32[3,5,12,13], f32[3,5,22,27]) tuple(a, b, c) }",
+    SUM "m { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] maximum(a, b) }\n"
+        "ENTRY e { p = f32[2,9001] parameter(0) z = f32[] constant(0) i = f32[] constant(-inf)\n"
+        "  a = f32[2,8977] reduce-window(p, z), window={size=1x25}, to_apply=s\n"
+        "  b = f32[2,9033] reduce-window(p, i), window={size=1x33 pad=0_0x40_24}, to_apply=m\n"
+        "  c = f32[2,8984] reduce-window(p, z), window={size=1x18 rhs_dilate=1x2 pad=0_0x20_-3},\n"
+        "      to_apply=s\n"
+        "  d = f32[2,2248] reduce-window(p, z), window={size=1x23 stride=1x4 pad=0_0x11_-1},\n"
+        "      to_apply=s\n"
+        "  ROOT t = (f32[2,8977], f32[2,9033], f32[2,8984], f32[2,2248]) tuple(a, b, c, d) }",
+    SUM "ENTRY e { p = f32[2,30,31,3] parameter(0)\n"
+        "  z = f32[] constant(0)\n"
+        "  a = f32[2,15,16,3] reduce-window(p, z),\n"
+        "      window={size=1x2x2x1 stride=1x2x2x1 pad=0_0x0_0x0_1x0_0}, to_apply=s\n"
+        "  c = f32[2,30,31,3] reduce-window(p, z),\n"
+        "      window={size=1x1x17x1 pad=0_0x0_0x8_8x0_0}, to_apply=s\n"
+        "  ROOT t = (f32[2,15,16,3], f32[2,30,31,3]) tuple(a, c) }",
     /* joins: more and fewer elements than parts, along each dim, of composed operands */
     "ENTRY e { p = f32[70,9] parameter(0) q = f32[3,9] parameter(1) r = f32[70,5] parameter(2)\n"
     "  n = f32[70,9] negate(p) a = f32[146,9] concatenate(p, q, q, n), dimensions={0}\n"

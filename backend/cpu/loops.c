@@ -180,6 +180,10 @@ void gen_loop_interleave(struct cpu_gen *g, const struct cpu_loop *loop, int cou
     set_loop_hint(g, loop, "llvm.loop.interleave.count", count);
 }
 
+void gen_loop_vectors(struct cpu_gen *g, const struct cpu_loop *loop) {
+    set_loop_hint(g, loop, "llvm.loop.vectorize.enable", 1);
+}
+
 void gen_loop_one_by_one(struct cpu_gen *g, const struct cpu_loop *loop) {
     set_loop_hint(g, loop, "llvm.loop.vectorize.width", 1);
 }

@@ -25,9 +25,14 @@ int64_t row_kernel_units(const struct hlo_instr *instr);
 int64_t row_kernel_scratch(const struct hlo_instr *instr);
 void row_kernel_emit(struct cpu_gen *g, struct cpu_kernel *k);
 
+bool window_kernel_scans(const struct hlo_instr *instr); /* running sums, in linear time */
 bool window_kernel_match(const struct hlo_instr *instr);
 int64_t window_kernel_units(const struct hlo_instr *instr);
 void window_kernel_emit(struct cpu_gen *g, struct cpu_kernel *k);
+
+bool window_rows_match(const struct hlo_instr *instr);
+int64_t window_rows_units(const struct hlo_instr *instr);
+void window_rows_emit(struct cpu_gen *g, struct cpu_kernel *k);
 
 bool concat_kernel_match(const struct hlo_instr *instr);
 int64_t concat_kernel_units(const struct hlo_instr *instr);

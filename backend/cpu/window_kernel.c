@@ -68,6 +68,10 @@ static struct form form_of(const struct hlo_instr *instr) {
     return form;
 }
 
+bool window_kernel_scans(const struct hlo_instr *instr) {
+    return form_of(instr).scan >= 0;
+}
+
 bool window_kernel_match(const struct hlo_instr *instr) {
     const char *why;
     if (instr->opcode != OP_REDUCE_WINDOW || !gen_is_elemental(instr, &why)) return false;
