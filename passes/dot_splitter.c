@@ -47,12 +47,6 @@ static bool is_plain(const struct hlo_instr *dot) {
     return true;
 }
 
-static const struct shape *array(struct hlo_instr *before, enum element_type type, int rank,
-                                 const int64_t *dims) {
-    struct shape_table *shapes = before->parent->module->shapes;
-    return shape_with_default_layouts(shapes, shape_array(shapes, type, rank, dims));
-}
-
 static struct hlo_instr *split(struct pass_context *context, struct hlo_instr *dot) {
     int side = is_plain(dot) ? matrix_side(dot) : -1;
     if (side < 0) return NULL;
@@ -67,14 +61,15 @@ static struct hlo_instr *split(struct pass_context *context, struct hlo_instr *d
     for (int d = 1; d < matrix->rank; d++)
         dims[d + 1] = matrix->dims[d];
     struct hlo_instr *operands[2];
-    operands[side] = rewrite_unary(
-        dot, OP_RESHAPE, array(dot, matrix->type, matrix->rank + 1, dims), dot->operands[side]);
-    operands[1 - side] =
-        rewrite_unary(dot, OP_RESHAPE, array(dot, row->type, 2, dims), dot->operands[1 - side]);
+    operands[side] =
+        rewrite_unary(dot, OP_RESHAPE, rewrite_array(dot, matrix->type, matrix->rank + 1, dims),
+                      dot->operands[side]);
+    operands[1 - side] = rewrite_unary(dot, OP_RESHAPE, rewrite_array(dot, row->type, 2, dims),
+                                       dot->operands[1 - side]);
     /* Without the rows: the parts, then the columns. */
     dims[1] = parts;
     struct hlo_instr *partial =
-        rewrite_binary(dot, OP_DOT, array(dot, dot->shape->type, matrix->rank, dims + 1),
+        rewrite_binary(dot, OP_DOT, rewrite_array(dot, dot->shape->type, matrix->rank, dims + 1),
                        operands[0], operands[1]);
     for (int s = 0; s < 2; s++) {
         instr_set_ints(partial, batch[s], 1, &zero);
@@ -82,8 +77,8 @@ static struct hlo_instr *split(struct pass_context *context, struct hlo_instr *d
     }
     const struct hlo_attr *precision = instr_attr(dot, ATTR_OPERAND_PRECISION);
     if (precision) instr_set_attr(partial, precision);
-    struct hlo_instr *sum =
-        rewrite_sum(dot, partial, 0, array(dot, dot->shape->type, matrix->rank - 1, dims + 2));
+    struct hlo_instr *sum = rewrite_sum(
+        dot, partial, 0, rewrite_array(dot, dot->shape->type, matrix->rank - 1, dims + 2));
     return rewrite_unary(dot, OP_RESHAPE, dot->shape, sum);
 }
 

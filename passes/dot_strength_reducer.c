@@ -10,12 +10,6 @@ static int64_t product_of(const struct shape *shape, struct int_list dims) {
     return count;
 }
 
-static const struct shape *with_dims(struct hlo_instr *before, enum element_type type, int rank,
-                                     const int64_t *dims) {
-    struct shape_table *shapes = before->parent->module->shapes;
-    return shape_with_default_layouts(shapes, shape_array(shapes, type, rank, dims));
-}
-
 /* One side of the product, at the place of each element of the result: batch dims, then, from
  * result dim `first`, the side's own. */
 static struct hlo_instr *spread(struct hlo_instr *dot, int side, int first) {
@@ -40,14 +34,14 @@ static struct hlo_instr *spread(struct hlo_instr *dot, int side, int first) {
         order[count + i] = c.v[i];
     for (int i = 0; i < shape->rank; i++)
         sizes[i] = shape->dims[order[i]];
-    struct hlo_instr *moved =
-        rewrite_unary(dot, OP_TRANSPOSE, with_dims(dot, shape->type, shape->rank, sizes), operand);
+    struct hlo_instr *moved = rewrite_unary(
+        dot, OP_TRANSPOSE, rewrite_array(dot, shape->type, shape->rank, sizes), operand);
     instr_set_ints(moved, ATTR_DIMENSIONS, shape->rank, order);
-    const struct shape *own = with_dims(dot, shape->type, count, sizes);
+    const struct shape *own = rewrite_array(dot, shape->type, count, sizes);
     struct hlo_instr *flat = rewrite_unary(dot, OP_RESHAPE, own, moved);
     enum element_type type = dot->shape->type;
     if (shape->type != type)
-        flat = rewrite_unary(dot, OP_CONVERT, with_dims(dot, type, count, sizes), flat);
+        flat = rewrite_unary(dot, OP_CONVERT, rewrite_array(dot, type, count, sizes), flat);
     return rewrite_broadcast(dot, dot->shape, flat, count, places);
 }
 

@@ -25,28 +25,14 @@ static bool all_plain(const struct hlo_instr *instr) {
     return true;
 }
 
-static const struct shape *dense(struct hlo_module *module, enum element_type type, int rank,
-                                 const int64_t *dims) {
-    return shape_with_default_layouts(module->shapes,
-                                      shape_array(module->shapes, type, rank, dims));
-}
-
 /* Element k of the index vector as a scalar. */
 static struct hlo_instr *index_scalar(struct hlo_instr *before, struct hlo_instr *indices, int k) {
-    struct hlo_module *module = before->parent->module;
-    struct arena *arena = module->arena;
     enum element_type type = indices->shape->type;
-    int64_t count = indices->shape->count, one = 1;
-    const struct shape *scalar = shape_scalar(module->shapes, type);
+    int64_t count = indices->shape->count;
+    const struct shape *scalar = shape_scalar(before->parent->module->shapes, type);
     if (count > 1) {
-        struct slice_dim *dim = arena_alloc(arena, sizeof *dim);
-        struct slice_list *list = arena_alloc(arena, sizeof *list);
-        *dim = (struct slice_dim){k, k + 1, 1};
-        *list = (struct slice_list){1, dim};
-        indices = rewrite_unary(before, OP_RESHAPE, dense(module, type, 1, &count), indices);
-        indices = rewrite_unary(before, OP_SLICE, dense(module, type, 1, &one), indices);
-        struct hlo_attr attr = {.key = ATTR_SLICE, .slices = list};
-        instr_set_attr(indices, &attr);
+        const struct shape *flat = rewrite_array(before, type, 1, &count);
+        indices = rewrite_slice_at(before, rewrite_unary(before, OP_RESHAPE, flat, indices), 0, k);
     }
     return rewrite_unary(before, OP_RESHAPE, scalar, indices);
 }
@@ -69,7 +55,7 @@ static struct hlo_instr *gather_one(struct pass_context *context, struct hlo_ins
             if (place.map.v[k] == d) operands[d + 1] = index_scalar(gather, place.indices, k);
         if (!operands[d + 1]) operands[d + 1] = instr_new_splat(gather, scalar, 0);
     }
-    const struct shape *shape = dense(module, from->shape->type, sizes.count, sizes.v);
+    const struct shape *shape = rewrite_array(gather, from->shape->type, sizes.count, sizes.v);
     struct hlo_instr *slice =
         instr_new(gather->parent, gather, OP_DYNAMIC_SLICE, shape, NULL, sizes.count + 1, operands);
     instr_set_ints(slice, ATTR_DYNAMIC_SLICE_SIZES, sizes.count, sizes.v);
@@ -124,16 +110,10 @@ static bool takes_update(const struct hlo_computation *reducer) {
 
 static struct hlo_instr *slice_window(struct hlo_instr *scatter, const struct shape *shape,
                                       const int64_t *starts) {
-    struct arena *arena = scatter->parent->module->arena;
-    struct slice_dim *dims = arena_array(arena, (size_t)shape->rank + 1, sizeof *dims);
-    struct slice_list *list = arena_alloc(arena, sizeof *list);
+    struct slice_dim dims[SHAPE_MAX_RANK];
     for (int d = 0; d < shape->rank; d++)
         dims[d] = (struct slice_dim){starts[d], starts[d] + shape->dims[d], 1};
-    *list = (struct slice_list){shape->rank, dims};
-    struct hlo_instr *slice = rewrite_unary(scatter, OP_SLICE, shape, scatter->operands[0]);
-    struct hlo_attr attr = {.key = ATTR_SLICE, .slices = list};
-    instr_set_attr(slice, &attr);
-    return slice;
+    return rewrite_slice(scatter, shape, scatter->operands[0], dims);
 }
 
 static struct hlo_instr *scatter_one(struct pass_context *context, struct hlo_instr *scatter) {
@@ -155,7 +135,7 @@ static struct hlo_instr *scatter_one(struct pass_context *context, struct hlo_in
     if (scatter->operands[2]->shape->type != to->type || scatter->shape->type != to->type)
         return NULL;
     MAY_REWRITE(context);
-    const struct shape *shape = dense(module, to->type, to->rank, window);
+    const struct shape *shape = rewrite_array(scatter, to->type, to->rank, window);
     const struct shape *index = shape_scalar(module->shapes, place.indices->shape->type);
     struct hlo_instr *update = rewrite_unary(scatter, OP_RESHAPE, shape, scatter->operands[2]);
     if (operation != OPCODE_INVALID)

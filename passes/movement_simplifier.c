@@ -142,18 +142,6 @@ static bool all_static(const struct hlo_instr *instr) {
 
 /* ---- slices ---- */
 
-static struct hlo_instr *new_slice(struct hlo_instr *before, struct hlo_instr *operand,
-                                   const struct slice_dim *dims) {
-    struct arena *arena = before->parent->module->arena;
-    struct slice_list *list = arena_alloc(arena, sizeof *list);
-    size_t size = (size_t)before->shape->rank * sizeof *dims;
-    *list = (struct slice_list){before->shape->rank, arena_copy(arena, dims, size)};
-    struct hlo_instr *slice = rewrite_unary(before, OP_SLICE, before->shape, operand);
-    struct hlo_attr attr = {.key = ATTR_SLICE, .slices = list};
-    instr_set_attr(slice, &attr);
-    return slice;
-}
-
 static const struct slice_dim *slice_dims(const struct hlo_instr *slice) {
     const struct hlo_attr *attr = instr_attr(slice, ATTR_SLICE);
     return attr && attr->slices->count == slice->shape->rank ? attr->slices->v : NULL;
@@ -173,7 +161,7 @@ static struct hlo_instr *slice_of_slice(struct pass_context *context, struct hlo
         both[i].limit = both[i].start + last * both[i].stride + 1;
     }
     MAY_REWRITE(context);
-    return new_slice(instr, operand->operands[0], both);
+    return rewrite_slice(instr, instr->shape, operand->operands[0], both);
 }
 
 /* All that is taken lies in one of the operands. One with very many is left alone: each slice looks
@@ -196,7 +184,7 @@ static struct hlo_instr *slice_of_concatenate(struct pass_context *context,
             memcpy(moved, dims, (size_t)instr->shape->rank * sizeof *dims);
             moved[dim].start -= first;
             moved[dim].limit = last - first + 1;
-            return new_slice(instr, operand->operands[i], moved);
+            return rewrite_slice(instr, instr->shape, operand->operands[i], moved);
         }
         first += size;
     }
@@ -218,7 +206,7 @@ static struct hlo_instr *slice_of_pad(struct pass_context *context, struct hlo_i
         moved[i] = (struct slice_dim){start, last + 1, dims[i].stride};
     }
     MAY_REWRITE(context);
-    return new_slice(instr, inner, moved);
+    return rewrite_slice(instr, instr->shape, inner, moved);
 }
 
 /* Only dims that the broadcast made are cut. */
@@ -301,7 +289,7 @@ static struct hlo_instr *slice_at_constant(struct pass_context *context, struct 
         dims[i] = (struct slice_dim){start, start + instr->shape->dims[i], 1};
     }
     MAY_REWRITE(context);
-    return new_slice(instr, instr->operands[0], dims);
+    return rewrite_slice(instr, instr->shape, instr->operands[0], dims);
 }
 
 static bool is_plain_slice_of(const struct hlo_instr *instr, const struct hlo_instr *whole,
@@ -332,7 +320,7 @@ static struct hlo_instr *concatenate_of_slices(struct pass_context *context,
     MAY_REWRITE(context);
     memcpy(all, dims, (size_t)instr->shape->rank * sizeof *all);
     all[dim].limit = start;
-    return new_slice(instr, first->operands[0], all);
+    return rewrite_slice(instr, instr->shape, first->operands[0], all);
 }
 
 /* ---- concatenations and padding ---- */
@@ -442,7 +430,7 @@ static struct hlo_instr *pad_that_cuts(struct pass_context *context, struct hlo_
         dims[i] = (struct slice_dim){-pad->low, instr->operands[0]->shape->dims[i] + pad->high, 1};
     }
     MAY_REWRITE(context);
-    return new_slice(instr, instr->operands[0], dims);
+    return rewrite_slice(instr, instr->shape, instr->operands[0], dims);
 }
 
 static struct hlo_instr *move_concatenate(struct pass_context *context, struct hlo_instr *instr) {

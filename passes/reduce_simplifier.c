@@ -54,25 +54,9 @@ static struct hlo_instr *reduce_of_nothing(struct pass_context *context, struct 
 
 /* Element k of the only reduced dim that is longer than 1. */
 static struct hlo_instr *element(struct hlo_instr *reduce, int dim, int64_t k) {
-    struct arena *arena = reduce->parent->module->arena;
-    struct shape_table *shapes = reduce->parent->module->shapes;
     struct hlo_instr *from = reduce->operands[0];
-    int64_t sizes[SHAPE_MAX_RANK];
-    int rank = from->shape->rank;
     if (dim < 0) return rewrite_unary(reduce, OP_RESHAPE, reduce->shape, from);
-    struct slice_dim *dims = arena_array(arena, (size_t)rank, sizeof *dims);
-    struct slice_list *list = arena_alloc(arena, sizeof *list);
-    for (int i = 0; i < rank; i++) {
-        dims[i] = (struct slice_dim){0, from->shape->dims[i], 1};
-        if (i == dim) dims[i] = (struct slice_dim){k, k + 1, 1};
-        sizes[i] = dims[i].limit - dims[i].start;
-    }
-    *list = (struct slice_list){rank, dims};
-    const struct shape *shape =
-        shape_with_default_layouts(shapes, shape_array(shapes, from->shape->type, rank, sizes));
-    struct hlo_instr *slice = rewrite_unary(reduce, OP_SLICE, shape, from);
-    struct hlo_attr attr = {.key = ATTR_SLICE, .slices = list};
-    instr_set_attr(slice, &attr);
+    struct hlo_instr *slice = rewrite_slice_at(reduce, from, dim, k);
     return rewrite_unary(reduce, OP_RESHAPE, reduce->shape, slice);
 }
 

@@ -8,6 +8,12 @@ bool same_array(const struct hlo_instr *a, const struct hlo_instr *b) {
     return true;
 }
 
+const struct shape *rewrite_array(const struct hlo_instr *near, enum element_type type, int rank,
+                                  const int64_t *dims) {
+    struct shape_table *shapes = near->parent->module->shapes;
+    return shape_with_default_layouts(shapes, shape_array(shapes, type, rank, dims));
+}
+
 struct hlo_instr *rewrite_unary(struct hlo_instr *before, enum hlo_opcode opcode,
                                 const struct shape *shape, struct hlo_instr *operand) {
     struct hlo_instr *result = instr_new(before->parent, before, opcode, shape, NULL, 1, &operand);
@@ -29,6 +35,32 @@ struct hlo_instr *rewrite_broadcast(struct hlo_instr *before, const struct shape
     struct hlo_instr *result = rewrite_unary(before, OP_BROADCAST, shape, operand);
     instr_set_ints(result, ATTR_DIMENSIONS, count, dims);
     return result;
+}
+
+struct hlo_instr *rewrite_slice(struct hlo_instr *before, const struct shape *shape,
+                                struct hlo_instr *operand, const struct slice_dim *dims) {
+    struct arena *arena = before->parent->module->arena;
+    struct slice_list *list = arena_alloc(arena, sizeof *list);
+    size_t size = (size_t)shape->rank * sizeof *dims;
+    *list = (struct slice_list){shape->rank, arena_copy(arena, dims, size)};
+    struct hlo_instr *slice = rewrite_unary(before, OP_SLICE, shape, operand);
+    struct hlo_attr attr = {.key = ATTR_SLICE, .slices = list};
+    instr_set_attr(slice, &attr);
+    return slice;
+}
+
+struct hlo_instr *rewrite_slice_at(struct hlo_instr *before, struct hlo_instr *operand, int dim,
+                                   int64_t place) {
+    const struct shape *shape = operand->shape;
+    struct slice_dim dims[SHAPE_MAX_RANK];
+    int64_t sizes[SHAPE_MAX_RANK];
+    for (int d = 0; d < shape->rank; d++) {
+        dims[d] = (struct slice_dim){0, shape->dims[d], 1};
+        if (d == dim) dims[d] = (struct slice_dim){place, place + 1, 1};
+        sizes[d] = dims[d].limit - dims[d].start;
+    }
+    return rewrite_slice(before, rewrite_array(before, shape->type, shape->rank, sizes), operand,
+                         dims);
 }
 
 struct hlo_instr *rewrite_sum(struct hlo_instr *before, struct hlo_instr *value, int64_t dim,

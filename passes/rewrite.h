@@ -25,6 +25,9 @@ bool rewrites_run(struct pass_context *context, struct hlo_module *module,
 
 /* The same dims, type and layout. */
 bool same_array(const struct hlo_instr *a, const struct hlo_instr *b);
+/* An array with the default layout, in the module of `near`. */
+const struct shape *rewrite_array(const struct hlo_instr *near, enum element_type type, int rank,
+                                  const int64_t *dims);
 /* New instructions before `before`, with its metadata. */
 struct hlo_instr *rewrite_unary(struct hlo_instr *before, enum hlo_opcode opcode,
                                 const struct shape *shape, struct hlo_instr *operand);
@@ -33,6 +36,12 @@ struct hlo_instr *rewrite_binary(struct hlo_instr *before, enum hlo_opcode opcod
                                  struct hlo_instr *b);
 struct hlo_instr *rewrite_broadcast(struct hlo_instr *before, const struct shape *shape,
                                     struct hlo_instr *operand, int count, const int64_t *dims);
+/* dims: start, limit and stride in each dimension of the operand; they are copied. */
+struct hlo_instr *rewrite_slice(struct hlo_instr *before, const struct shape *shape,
+                                struct hlo_instr *operand, const struct slice_dim *dims);
+/* The slice whose size in `dim` is 1: what the operand has at `place` there. */
+struct hlo_instr *rewrite_slice_at(struct hlo_instr *before, struct hlo_instr *operand, int dim,
+                                   int64_t place);
 /* Adds up one dimension. */
 struct hlo_instr *rewrite_sum(struct hlo_instr *before, struct hlo_instr *value, int64_t dim,
                               const struct shape *shape);

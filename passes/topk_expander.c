@@ -1,6 +1,6 @@
 /* topk(x) is the first k of a stable sort of (x, places) in descending (ascending, where the
  * largest are not wanted) total order. */
-#include "passes/pass.h"
+#include "passes/rewrite.h"
 
 static struct hlo_computation *make_comparator(struct hlo_module *module, const struct shape *value,
                                                const struct shape *place, bool largest) {
@@ -25,19 +25,13 @@ static struct hlo_computation *make_comparator(struct hlo_module *module, const 
 
 static struct hlo_instr *first_of(struct hlo_instr *before, struct hlo_instr *sorted, int element,
                                   const struct shape *whole, const struct shape *part) {
-    struct hlo_module *module = before->parent->module;
     struct hlo_instr *all =
         instr_new(before->parent, before, OP_GET_TUPLE_ELEMENT, whole, NULL, 1, &sorted);
     instr_set_int(all, ATTR_INDEX, element);
-    struct hlo_instr *slice = instr_new(before->parent, before, OP_SLICE, part, NULL, 1, &all);
-    struct slice_dim *dims = arena_array(module->arena, (size_t)part->rank + 1, sizeof *dims);
+    struct slice_dim dims[SHAPE_MAX_RANK];
     for (int d = 0; d < part->rank; d++)
         dims[d] = (struct slice_dim){0, part->dims[d], 1};
-    struct slice_list *list = arena_alloc(module->arena, sizeof *list);
-    *list = (struct slice_list){part->rank, dims};
-    struct hlo_attr attr = {.key = ATTR_SLICE, .slices = list};
-    instr_set_attr(slice, &attr);
-    return slice;
+    return rewrite_slice(before, part, all, dims);
 }
 
 static void expand(struct hlo_instr *topk) {
