@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "backend/cpu/debug_info.h"
+#include "backend/cpu/operand_parts.h"
 #include "passes/dataflow.h"
 #include "runtime/cpu/custom_call.h"
 
@@ -140,38 +141,74 @@ static bool is_one_element(const struct hlo_instr *instr) {
     return instr->opcode != OP_FUSION && shape_is_array(instr->shape) && instr->shape->count == 1;
 }
 
-static void run_kernel(struct entry *e, const struct hlo_instr *instr) {
-    const char *why;
+/* The buffers of a call: numbers by leaf, and what they are. */
+static const struct buffer **find_buffers(struct entry *e, struct kernel_call *call) {
     struct arena *arena = e->g->arena;
+    const struct hlo_instr *instr = call->instr;
     int nleaves = instr->shape->nleaves;
     for (int i = 0; i < instr->noperands; i++)
         nleaves += instr->operands[i]->shape->nleaves;
+    call->buffer = arena_array(arena, (size_t)nleaves + 1, sizeof *call->buffer);
+    const struct buffer **buffers = arena_array(arena, (size_t)nleaves + 1, sizeof *buffers);
+    e->now++;
+    add_leaves(e, call, instr, buffers);
+    for (int i = 0; i < instr->noperands; i++)
+        add_leaves(e, call, instr->operands[i], buffers);
+    return buffers;
+}
+
+/* Operands that are alone in their buffer are cut to what the fusion reads, where that makes it
+ * equal to others. `pointers` are the buffers'. */
+static void cut_operands(struct entry *e, struct kernel_call *call, LLVMValueRef *pointers) {
+    struct arena *arena = e->g->arena;
+    const struct hlo_instr *instr = call->instr;
+    const char *why;
+    if (instr->opcode != OP_FUSION) return;
+    int *leaves = arena_array(arena, (size_t)call->nbuffers + 1, sizeof *leaves);
+    int *first = arena_array(arena, (size_t)instr->noperands + 1, sizeof *first);
+    bool *alone = arena_array(arena, (size_t)instr->noperands + 1, sizeof *alone);
+    int64_t *offset = arena_array(arena, (size_t)instr->noperands + 1, sizeof *offset);
+    for (int i = 0; i < call->nleaves; i++)
+        if (call->buffer[i] >= 0) leaves[call->buffer[i]]++;
+    for (int i = 0, leaf = instr->shape->nleaves; i < instr->noperands; i++) {
+        first[i] = call->buffer[leaf];
+        alone[i] =
+            instr->operands[i]->shape->nleaves == 1 && first[i] >= 0 && leaves[first[i]] == 1;
+        leaf += instr->operands[i]->shape->nleaves;
+    }
+    const struct hlo_instr *cut = operand_parts(arena, instr, alone, offset);
+    const struct cpu_lowering *lowering = cut == instr ? NULL : cpu_lowering_of(cut, &why);
+    if (!lowering) return;
+    call->instr = cut;
+    call->lowering = lowering;
+    for (int i = 0; i < instr->noperands; i++)
+        if (offset[i]) pointers[first[i]] = gen_offset(e->g, pointers[first[i]], offset[i]);
+}
+
+static void run_kernel(struct entry *e, const struct hlo_instr *instr) {
+    const char *why;
     if (!has_elements(instr)) return;
     struct kernel_call call = {.instr = instr, .lowering = cpu_lowering_of(instr, &why)};
     if (!call.lowering) {
         diag_instr_error(e->g->diag, instr, "%s", why);
         return;
     }
-    call.buffer = arena_array(arena, (size_t)nleaves + 1, sizeof *call.buffer);
-    const struct buffer **buffers = arena_array(arena, (size_t)nleaves + 1, sizeof *buffers);
-    e->now++;
-    add_leaves(e, &call, instr, buffers);
-    for (int i = 0; i < instr->noperands; i++)
-        add_leaves(e, &call, instr->operands[i], buffers);
-    LLVMValueRef *pointers = arena_array(arena, (size_t)call.nbuffers + 1, sizeof *pointers);
+    const struct buffer **buffers = find_buffers(e, &call);
+    LLVMValueRef *pointers = arena_array(e->g->arena, (size_t)call.nbuffers + 1, sizeof *pointers);
     for (int i = 0; i < call.nbuffers; i++)
         pointers[i] = pointer_of(e, buffers[i]);
-    int64_t work = cpu_work_of(instr);
+    cut_operands(e, &call, pointers);
+    int64_t work = cpu_work_of(call.instr);
     bool small = is_one_element(instr) && work <= INLINE_WORK && !call.lowering->scratch &&
                  !call.lowering->plan_phase;
     if (call.lowering->in_entry || small) {
-        int64_t scratch = call.lowering->scratch ? call.lowering->scratch(instr) : 0;
+        int64_t scratch = call.lowering->scratch ? call.lowering->scratch(call.instr) : 0;
         if (scratch > e->scratch) e->scratch = scratch;
         if (e->loops > 0) e->has_loop_code = true;
         kernel_emit_inline(e->g, &call, pointers);
         return;
     }
-    int phases = call.lowering->phases ? call.lowering->phases(instr) : 1;
+    int phases = call.lowering->phases ? call.lowering->phases(call.instr) : 1;
     for (; call.phase < phases; call.phase++) {
         const struct kernel *kernel = kernel_get(&e->kernels, &call);
         if (kernel) call_kernel(e, kernel, work / phases, call.nbuffers, pointers);
