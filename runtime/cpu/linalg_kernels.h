@@ -11,15 +11,16 @@ static int64_t bytes_of(int64_t numbers) {
 /* Memory for so many numbers of the type. */
 #define NUMBERS_OF(room, count) ((NUM *)take(room, count, sizeof(NUM)))
 
+/* Whether the arrays' numbers are of the type computed with. */
+static bool same_type(const struct matrix *m) {
+    return number_is_complex(m->type) == (PARTS == 2) && m->real_type == (SINGLE ? RT_F32 : RT_F64);
+}
+
 CLONES static void load(const struct matrix *m, NUM *out, const void *in, int64_t first,
                         int64_t count) {
     const float *f = (const float *)in + first;
     const double *d = (const double *)in + first;
-    bool same = number_is_complex(m->type) == (PARTS == 2) &&
-                sizeof(REAL) == (m->real_type == RT_F32   ? 4
-                                 : m->real_type == RT_F64 ? 8
-                                                          : 0);
-    if (same) {
+    if (same_type(m)) {
         memcpy((void *)out, (const NUM *)in + first, (size_t)count * sizeof *out);
         return;
     }
@@ -38,10 +39,22 @@ CLONES static void load(const struct matrix *m, NUM *out, const void *in, int64_
     }
 }
 
+/* A matrix that is only read: in its place, or in the room. */
+static const NUM *matrix_at(const struct matrix *m, const void *in, int64_t first, int64_t count,
+                            NUM *room) {
+    if (same_type(m)) return (const NUM *)in + first;
+    load(m, room, in, first, count);
+    return room;
+}
+
 CLONES static void store(const struct matrix *m, void *out, int64_t first, const NUM *in,
                          int64_t count) {
     float *f = (float *)out + first;
     double *d = (double *)out + first;
+    if (same_type(m)) {
+        memcpy((NUM *)out + first, in, (size_t)count * sizeof *in);
+        return;
+    }
     switch (m->type) {
     case RT_F32:
         for (int64_t k = 0; k < count; k++)
@@ -84,31 +97,28 @@ static void run_cholesky(const struct matrix *m, void *const *arrays, void *memo
 
 static int64_t solve_bytes(const struct matrix *m) {
     int64_t n = m->flags & LINALG_LEFT ? m->rows : m->columns;
-    return bytes_of(2 * n * n + 2 * m->rows * m->columns);
+    return bytes_of(n * n + 2 * m->rows * m->columns);
 }
 
 static void run_solve(const struct matrix *m, void *const *arrays, void *memory, int64_t unit) {
-    NUM *a = memory;
     bool left = m->flags & LINALG_LEFT, lower = m->flags & LINALG_LOWER;
     int64_t n = left ? m->rows : m->columns, others = left ? m->columns : m->rows;
     /* x op(a) = b is op(a)^T x^T = b^T */
     bool turned = !(m->flags & LINALG_TRANSPOSE) == !left;
-    bool conjugate = m->flags & LINALG_CONJUGATE;
-    NUM *matrix = a + n * n, *b = a + 2 * n * n, *spare = b + n * others;
-    load(m, a, arrays[1], unit * n * n, n * n);
-    if (turned)
-        transpose(matrix, a, n, n, conjugate);
-    else
-        for (int64_t k = 0; k < n * n && conjugate; k++)
-            matrix[k] = CONJ(a[k]);
+    NUM *room = memory, *b = room + n * n, *spare = b + n * others;
+    const NUM *a = matrix_at(m, arrays[1], unit * n * n, n * n, room);
+    struct triangle t = {a,
+                         turned ? 1 : n,
+                         turned ? n : 1,
+                         lower != turned,
+                         m->flags & LINALG_UNIT,
+                         m->flags & LINALG_CONJUGATE};
     load(m, left ? b : spare, arrays[2], unit * n * others, n * others);
     if (!left) transpose(b, spare, others, n, false);
-    const NUM *op = turned || conjugate ? matrix : a;
-    bool unit_diagonal = m->flags & LINALG_UNIT;
     if (others == 1)
-        solve_vector(op, n, b, 1, n, lower != turned, unit_diagonal, spare);
+        solve_vector(&t, b, n);
     else
-        solve(op, n, b, others, n, others, lower != turned, unit_diagonal);
+        solve(t, b, others, n, others);
     if (!left) transpose(spare, b, n, others, false);
     store(m, arrays[0], unit * n * others, left ? b : spare, n * others);
 }

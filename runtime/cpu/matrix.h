@@ -1,9 +1,9 @@
-/* Cholesky, triangular systems, LU and tridiagonal systems of one row-major matrix, for the number
+/* Cholesky, LU and tridiagonal systems of one row-major matrix, for the number
  * type of matrix_number.h. Inner loops run along rows, so that they touch memory in order. */
 #ifndef RUNTIME_CPU_MATRIX_H
 #define RUNTIME_CPU_MATRIX_H
 
-#include "runtime/cpu/matrix_product.h"
+#include "runtime/cpu/matrix_solve.h"
 
 enum { CHOLESKY_BLOCK = 48 };
 
@@ -20,15 +20,18 @@ static void transpose(NUM *out, const NUM *in, int64_t rows, int64_t columns, bo
 /* The lower factor of a square of n <= CHOLESKY_BLOCK, rows `stride` apart, in place; what is above
  * the diagonal stays. False where the matrix is not positive definite. */
 CLONES static bool small_cholesky(NUM *a, int64_t n, int64_t stride) {
-    REAL inverse[CHOLESKY_BLOCK];
-    for (int64_t i = 0; i < n; i++) {
-        NUM *row = a + i * stride;
-        for (int64_t j = 0; j < i; j++)
-            row[j] = (row[j] - product(row, a + j * stride, j)) * inverse[j];
-        double diagonal = (double)(RE(row[i]) - RE(product(row, row, i)));
+    NUM column[CHOLESKY_BLOCK]; /* conjugates of what is below the diagonal */
+    for (int64_t j = 0; j < n; j++) {
+        NUM *row = a + j * stride;
+        double diagonal = (double)RE(row[j]);
         if (!(diagonal > 0)) return false;
-        row[i] = (NUM)sqrt(diagonal);
-        inverse[i] = 1 / RE(row[i]);
+        row[j] = (NUM)sqrt(diagonal);
+        REAL inverse = 1 / RE(row[j]);
+        for (int64_t i = j + 1; i < n; i++) {
+            NUM x = a[i * stride + j] *= inverse;
+            column[i] = CONJ(x);
+            subtract(a + i * stride + j + 1, column + j + 1, x, i - j);
+        }
     }
     return true;
 }
@@ -67,57 +70,6 @@ static bool cholesky(NUM *a, int64_t n, NUM *room) {
     return true;
 }
 
-/* ---- triangular systems ---- */
-
-CLONES static void small_solve(const NUM *a, int64_t stride, NUM *b, int64_t b_stride, int64_t n,
-                               int64_t columns, bool lower, bool unit) {
-    enum { WIDTH = 64 };
-    for (int64_t c = 0; c < columns; c += WIDTH) {
-        int64_t width = columns - c < WIDTH ? columns - c : WIDTH;
-        for (int64_t s = 0; s < n; s++) {
-            int64_t i = lower ? s : n - 1 - s;
-            int64_t from = lower ? 0 : i + 1, to = lower ? i : n;
-            NUM *row = b + i * b_stride + c;
-            for (int64_t j = from; j < to; j++)
-                subtract(row, b + j * b_stride + c, a[i * stride + j], width);
-            for (int64_t k = 0; k < width && !unit; k++)
-                row[k] /= a[i * stride + i];
-        }
-    }
-}
-
-/* One right side: along the rows of the matrix. x: room for it. */
-CLONES static void solve_vector(const NUM *a, int64_t stride, NUM *b, int64_t b_stride, int64_t n,
-                                bool lower, bool unit, NUM *x) {
-    for (int64_t s = 0; s < n; s++) {
-        int64_t i = lower ? s : n - 1 - s;
-        const NUM *row = a + i * stride;
-        int64_t from = lower ? 0 : i + 1, count = lower ? i : n - 1 - i;
-        NUM value = b[i * b_stride] - plain_product(x + from, row + from, count);
-        x[i] = unit ? value : value / row[i];
-    }
-    for (int64_t i = 0; i < n; i++)
-        b[i * b_stride] = x[i];
-}
-
-/* Solves a x = b in place for `columns` right sides: a n x n, b n x columns. */
-static void solve(const NUM *a, int64_t stride, NUM *b, int64_t b_stride, int64_t n,
-                  int64_t columns, bool lower, bool unit) {
-    enum { SMALL = 16 };
-    int64_t half = n / 2, first = lower ? 0 : half, other = lower ? half : 0;
-    if (n <= SMALL) {
-        small_solve(a, stride, b, b_stride, n, columns, lower, unit);
-        return;
-    }
-    int64_t size = lower ? half : n - half, rest = n - size;
-    solve(a + first * (stride + 1), stride, b + first * b_stride, b_stride, size, columns, lower,
-          unit);
-    struct product p = product_of(rest, columns, size, stride, b_stride, b_stride);
-    subtract_product(b + other * b_stride, a + other * stride + first, b + first * b_stride, &p);
-    solve(a + other * (stride + 1), stride, b + other * b_stride, b_stride, rest, columns, lower,
-          unit);
-}
-
 /* ---- LU ---- */
 
 static void swap_rows(NUM *a, int64_t stride, int64_t columns, const int32_t *exchanges,
@@ -130,6 +82,59 @@ static void swap_rows(NUM *a, int64_t stride, int64_t columns, const int32_t *ex
             y[j] = keep;
         }
     }
+}
+
+/* The row, from k on, of the number of column k, its rows side by side, that is largest by |re| +
+ * |im|, the first of them; NaN where one is before that. */
+INLINE int64_t find_pivot(const NUM *column, int64_t k, int64_t rows) {
+    int64_t best = k;
+    REAL most = ABS1(column[k]);
+    for (int64_t i = k + 1; i < rows; i++) {
+        REAL size = ABS1(column[i]);
+        if (size > most) {
+            most = size;
+            best = i;
+        }
+    }
+    return best;
+}
+
+enum { LU_COLUMNS = 8, LU_ROWS = 512 };
+
+/* LU of few columns of many rows, which lie in rows meanwhile, LU_ROWS numbers each. */
+CLONES static int64_t lu_columns(NUM *a, int64_t stride, int64_t rows, int64_t columns,
+                                 int32_t *exchanges) {
+    NUM lines[LU_COLUMNS * LU_ROWS];
+    int64_t info = 0;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+            lines[j * LU_ROWS + i] = a[i * stride + j];
+    for (int64_t k = 0; k < columns; k++) {
+        NUM *column = lines + k * LU_ROWS;
+        int64_t best = find_pivot(column, k, rows);
+        exchanges[k] = (int32_t)(best + 1);
+        if (column[best] == 0) {
+            info = info ? info : k + 1;
+            continue;
+        }
+        for (int64_t j = 0; j < columns && best != k; j++) {
+            NUM *x = lines + j * LU_ROWS, keep = x[k];
+            x[k] = x[best];
+            x[best] = keep;
+        }
+        NUM pivot = column[k], inverse = 1 / pivot;
+        bool divide = !((double)ABS1(pivot) > REAL_SMALL && (double)ABS1(pivot) < REAL_LARGE);
+        for (int64_t i = k + 1; i < rows; i++)
+            column[i] = divide ? column[i] / pivot : MUL(column[i], inverse);
+        for (int64_t j = k + 1; j < columns; j++) {
+            NUM *x = lines + j * LU_ROWS;
+            subtract(x + k + 1, column + k + 1, x[k], rows - k - 1);
+        }
+    }
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+            a[i * stride + j] = lines[j * LU_ROWS + i];
+    return info;
 }
 
 CLONES static int64_t small_lu(NUM *a, int64_t stride, int64_t rows, int64_t columns,
@@ -150,8 +155,11 @@ CLONES static int64_t small_lu(NUM *a, int64_t stride, int64_t rows, int64_t col
             row[j] = other[j];
             other[j] = x;
         }
+        NUM inverse = 1 / row[k];
+        bool divide = PARTS == 1 || !((double)ABS1(row[k]) > REAL_SMALL);
         for (int64_t i = k + 1; i < rows; i++) {
-            NUM factor = a[i * stride + k] /= row[k];
+            NUM *at = a + i * stride + k, factor = divide ? *at / row[k] : MUL(*at, inverse);
+            *at = factor;
             subtract(a + i * stride + k + 1, row + k + 1, factor, columns - k - 1);
         }
     }
@@ -162,12 +170,13 @@ CLONES static int64_t small_lu(NUM *a, int64_t stride, int64_t rows, int64_t col
  * first zero pivot, or 0. The left half of the columns first (Toledo, Locality of reference in LU
  * decomposition with partial pivoting, 1997). */
 static int64_t lu(NUM *a, int64_t stride, int64_t rows, int64_t columns, int32_t *exchanges) {
-    enum { SMALL = 8 };
     int64_t left = columns / 2, done = left < rows ? left : rows, right = columns - left;
-    if (columns <= SMALL) return small_lu(a, stride, rows, columns, exchanges);
+    if (columns <= LU_COLUMNS && rows >= 2 * columns && rows <= LU_ROWS)
+        return lu_columns(a, stride, rows, columns, exchanges);
+    if (columns <= LU_COLUMNS) return small_lu(a, stride, rows, columns, exchanges);
     int64_t info = lu(a, stride, rows, left, exchanges);
     swap_rows(a + left, stride, right, exchanges, done);
-    solve(a, stride, a + left, stride, done, right, true, true);
+    solve(rows_of(a, stride, true, true), a + left, stride, done, right);
     if (rows <= left) return info;
     struct product p = product_of(rows - left, right, left, stride, stride, stride);
     NUM *rest = a + left * stride + left;

@@ -158,23 +158,25 @@ INLINE void reflect_lines(NUM *r, int64_t stride, int64_t count, const NUM *v, i
     }
 }
 
-/* QR of few columns, which lie in rows meanwhile. room: columns * (rows + LANES). */
+/* QR of few columns, which lie in rows meanwhile; those are not multiples of 4 KB apart. room:
+ * columns * (rows + 3 LANES). */
 CLONES static void qr_columns(NUM *a, int64_t stride, int64_t rows, int64_t columns, NUM *tau,
                               NUM *room) {
+    int64_t line = round_up(rows, LANES) + 2 * LANES;
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++)
-            room[j * rows + i] = a[i * stride + j];
+            room[j * line + i] = a[i * stride + j];
     for (int64_t k = 0; k < columns; k++) {
-        NUM *v = room + k * rows + k;
+        NUM *v = room + k * line + k;
         tau[k] = reflection(v, rows - k, 1);
         NUM beta = v[0];
         v[0] = 1;
-        reflect_lines(v + rows, rows, columns - k - 1, v, rows - k, tau[k]);
+        reflect_lines(v + line, line, columns - k - 1, v, rows - k, tau[k]);
         v[0] = beta;
     }
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++)
-            a[i * stride + j] = room[j * rows + i];
+            a[i * stride + j] = room[j * line + i];
 }
 
 /* R above vectors, of the matrix's first `columns` columns, no more than rows, by halves. */
@@ -203,7 +205,8 @@ static void qr(NUM *a, int64_t stride, int64_t rows, int64_t columns, NUM *tau, 
     }
 }
 
-/* The first columns of Q = H_0 H_1 ... in place of the vectors. */
+/* The first columns of Q = H_0 H_1 ... in place of the vectors. Where a block's own columns are
+ * still the unit matrix's, V^H times them is the top of V^H. */
 static void form_q(NUM *a, const NUM *tau, int64_t rows, int64_t columns, int64_t count,
                    NUM *room) {
     for (int64_t i = 0; i < rows; i++)
@@ -211,13 +214,21 @@ static void form_q(NUM *a, const NUM *tau, int64_t rows, int64_t columns, int64_
             a[i * columns + j] = i == j;
     for (int64_t k = (count - 1) / REFLECTION_BLOCK * REFLECTION_BLOCK; k >= 0 && count > 0;
          k -= REFLECTION_BLOCK) {
-        int64_t width = smaller(count - k, REFLECTION_BLOCK);
+        int64_t width = smaller(count - k, REFLECTION_BLOCK), all = columns - k;
         NUM *block = a + k * (columns + 1);
         struct block b = block_of(block, columns, rows - k, width, tau + k, room);
         for (int64_t i = 0; i < rows; i++)
             for (int64_t j = k; j < k + width; j++)
                 a[i * columns + j] = i == j;
-        reflect_block(&b, block, columns, columns - k, false);
+        struct product down =
+            adjoint_a(product_of(width, all - width, rows - k, width, columns, all));
+        struct product up = product_of(rows - k, all, width, width, all, columns);
+        negative_product(b.w + width, b.v, block + width, &down);
+        for (int64_t i = 0; i < width; i++)
+            for (int64_t j = 0; j < width; j++)
+                b.w[i * all + j] = -CONJ(b.v[j * width + i]);
+        times_t(&b, all, false);
+        subtract_product(block, b.v, b.w, &up);
     }
 }
 
