@@ -63,8 +63,9 @@ static bool cholesky(NUM *a, int64_t n, NUM *room) {
         int64_t width = n - j < CHOLESKY_BLOCK ? n - j : CHOLESKY_BLOCK, rest = n - j - width;
         NUM *block = a + j * n + j;
         struct product p = adjoint_b(product_of(n - j, width, j, n, n, n));
-        subtract_product(block, a + j * n, a + j * n, &p);
+        if (j > 0) subtract_product(block, a + j * n, a + j * n, &p);
         if (!small_cholesky(block, width, n)) return false;
+        if (rest == 0) return true;
         solve_below(block, block + width * n, width, rest, n, room);
     }
     return true;
