@@ -412,7 +412,10 @@ void product_plan_make(struct product_plan *p, const struct cpu_target *target,
     p->m_block = p->m_chunk = p->m;
     choose_units(p, target);
     bool narrow = !same_bits(spec->c_type, p->type);
-    p->keeps_sums = (finishes || narrow) && p->k_blocks > 1;
+    int64_t m_step, n_step;
+    bool linear = product_dims_linear(&p->spec.m, PRODUCT_C, &m_step) &&
+                  product_dims_linear(&p->spec.n, PRODUCT_C, &n_step) && n_step == 1;
+    p->keeps_sums = (finishes || narrow || !linear) && p->k_blocks > 1;
     struct product_scratch layout;
     product_layout(p, &layout);
     p->scratch = layout.total;

@@ -341,6 +341,7 @@ struct stage {
     const int64_t *dims; /* STAGE_PER_DIM numbers each */
     int64_t from_size, to_size, rank, channels, channel_step;
     int64_t bytes[OFFSETS_MOST_DIMS]; /* of a position of each dimension in the copy */
+    bool copies_4;                    /* elements of 4 bytes stay as they are */
 };
 
 /* All channels of `count` positions of the last dimension that follow each other. */
@@ -355,8 +356,19 @@ static void stage_places(const struct stage *s, const char *from, char *to, int6
         for (int64_t i = 0; i < count; i++)
             s->convert(from + i * step, s->from_size, s->channels, to + i * bytes, s->to_size);
     } else {
-        for (int64_t c = 0; c < s->channels; c++)
-            s->convert(from + c * s->channel_step, step, count, to + c * s->to_size, bytes);
+        bool squares = s->copies_4 && step == 4;
+        int64_t whole = squares ? s->channels / 4 * 4 : 0, most = squares ? count / 4 * 4 : 0;
+        for (int64_t c = 0; c < whole && most > 0; c += 4) {
+            const char *run[4];
+            for (int64_t i = 0; i < 4; i++)
+                run[i] = from + (c + i) * s->channel_step;
+            transpose_4(run, most, to + c * 4, bytes);
+        }
+        for (int64_t c = 0; c < s->channels; c++) {
+            int64_t done = c < whole ? most : 0;
+            s->convert(from + c * s->channel_step + done * step, step, count - done,
+                       to + c * s->to_size + done * bytes, bytes);
+        }
     }
 }
 
@@ -402,6 +414,7 @@ void hlocc_rt_stage(const int64_t *config, hlocc_rt_convert *convert, const char
     s.rank = config[STAGE_RANK];
     s.channels = config[STAGE_CHANNELS];
     s.channel_step = config[STAGE_CHANNEL_STEP];
+    s.copies_4 = config[STAGE_KIND] == PACK_COPY_4;
     int64_t bytes = s.channels * s.to_size;
     for (int64_t d = s.rank - 1; d >= 0; d--) {
         s.bytes[d] = bytes;
