@@ -241,15 +241,17 @@ static bool suits_whole_rows(const struct product_plan *p, const struct cpu_targ
 }
 
 static void choose_units(struct product_plan *p, const struct cpu_target *target) {
-    enum { WANTED = 8 }; /* units, for threads to share */
+    /* Units, for threads to share; each stages all that it reads, of all places of the window. */
+    enum { FEW = 4, MANY = 8 };
     int columns = p->vectors * p->lanes;
     int64_t size = element_type_size(p->type), others = p->batch;
     if (p->spec.stage.when == STAGE_UNIT)
         others *= product_stage_bands(&p->spec.stage);
     else
         others *= (p->m + MOST_ROWS - 1) / MOST_ROWS;
+    int64_t wanted = p->spec.stage.when == STAGE_BLOCK && others <= FEW ? FEW : MANY;
     /* Columns are shared out first: what is packed of B is then packed once. */
-    int64_t parts = (WANTED + others - 1) / others;
+    int64_t parts = (wanted + others - 1) / others;
     /* One block of B stays in the second-level cache while the rows of A pass. */
     int64_t most = target->l2 / 2 / clamp(product_k_rows(p) * size, 1, target->l2);
     int64_t least = p->a_mode == A_IN_PLACE ? 64 : 512;
@@ -259,7 +261,7 @@ static void choose_units(struct product_plan *p, const struct cpu_target *target
     int64_t blocks = (p->n + p->n_block - 1) / p->n_block;
     p->n_block = round_up((p->n + blocks - 1) / blocks, columns);
     blocks = (p->n + p->n_block - 1) / p->n_block;
-    choose_m_block(p, clamp(WANTED / clamp(p->batch * blocks, 1, WANTED), 1, WANTED));
+    choose_m_block(p, clamp(wanted / clamp(p->batch * blocks, 1, wanted), 1, wanted));
     p->n_outermost = !depends_on_batch(&p->spec.batch, PRODUCT_B);
     p->shares_b = p->b_mode == B_PACKED &&
                   (product_m_blocks(p) > 1 || (p->n_outermost && p->batch > 1)) &&
