@@ -17,13 +17,6 @@ struct print_options print_options_short(void) {
     return (struct print_options){.layouts = true, .max_constant = 16};
 }
 
-void shape_print(FILE *out, const struct shape *shape, bool layouts) {
-    struct arena *arena = arena_new();
-
-    fputs(shape_to_string(arena, shape, layouts), out);
-    arena_free(arena);
-}
-
 /* Whether the name is read as one without its %: no word of XLA's grammar, no type, no number. */
 static bool stands_bare(const char *name) {
     static const char *const words[] = {
