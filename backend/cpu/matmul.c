@@ -676,7 +676,7 @@ void product_emit(struct cpu_builder *b, const struct cpu_target *target,
     q.c_size = element_type_size(p->spec.c_type);
     q.n_blocks = product_n_blocks(p);
     q.m_blocks = product_m_blocks(p);
-    if (p->method != PRODUCT_TILES) {
+    if (p->method == PRODUCT_SUMS || p->method == PRODUCT_DOTS) {
         product_emit_vector(&q);
         return;
     }
@@ -685,6 +685,11 @@ void product_emit(struct cpu_builder *b, const struct cpu_target *target,
     q.c_linear = product_dims_linear(&p->spec.m, PRODUCT_C, &q.c_m);
     q.c_linear = product_dims_linear(&p->spec.n, PRODUCT_C, &q.c_n) && q.c_linear;
     q.direct = q.c_linear && (q.c_n == 1 || p->n == 1) && !code->finish && q.c_size == q.size;
+    if (p->method == PRODUCT_SMALL) {
+        q.temp = ir_slot(b, cpu_value_type(b, p->type), p->n, 64);
+        product_emit_small(&q);
+        return;
+    }
     struct product_scratch layout;
     product_layout(p, &layout);
     q.b_pack = ir_atk(b, code->scratch, layout.b);

@@ -63,6 +63,10 @@ void product_finish_element(struct product *q, LLVMValueRef from, LLVMValueRef a
 bool product_plan_vector(struct product_plan *plan, const struct cpu_target *target);
 void product_emit_vector(struct product *q);
 
+/* False where the product is large, or there are few like it (matmul_small.c). */
+bool product_plan_small(struct product_plan *plan, const struct cpu_target *target);
+void product_emit_small(struct product *q);
+
 /* Copies the part of A that a unit or a block of k needs: that of `band`, of the image at source
  * (conv_stage.c). */
 void product_emit_stage(struct product *q, LLVMValueRef source, LLVMValueRef band);

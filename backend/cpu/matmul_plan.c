@@ -381,7 +381,6 @@ static void take_sizes(struct product_plan *p) {
 
 /* Few rows, or few columns and the operands in each other's place. */
 static bool plan_vector(struct product_plan *p, const struct cpu_target *target) {
-    if (p->spec.stage.when != STAGE_NEVER) return false;
     if (product_plan_vector(p, target)) return true;
     struct product_plan other = *p;
     if (p->swapped || p->spec.n_cut || p->n >= p->m) return false;
@@ -400,7 +399,8 @@ void product_plan_make(struct product_plan *p, const struct cpu_target *target,
     take_sizes(p);
     if (!product_spec_has_code(spec)) return;
     p->method = PRODUCT_TILES;
-    if (plan_vector(p, target)) return;
+    bool staged = spec->stage.when != STAGE_NEVER;
+    if (!staged && (product_plan_small(p, target) || plan_vector(p, target))) return;
     const struct product_stage *stage = &spec->stage;
     int64_t rows = stage->when == STAGE_UNIT ? p->m / stage->count * stage->band : p->m;
     struct matmul_tile tile = matmul_tile_choose(target, p->type, rows, p->n);

@@ -202,6 +202,33 @@ static void few_rows(void **state) {
     assert_true(vectors > 0);
 }
 
+/* Many products of a few elements, and many rows times a small matrix. */
+static void small_products(void **state) {
+    (void)state;
+    static const int64_t list[][4] = {{40, 3, 3, 3}, {17, 1, 5, 7},   {100, 4, 1, 6}, {20, 8, 8, 8},
+                                      {33, 2, 4, 9}, {1, 1100, 4, 8}, {1, 1030, 7, 3}};
+    static const enum element_type types[][3] = {{TYPE_F32, TYPE_F32, TYPE_F32},
+                                                 {TYPE_F64, TYPE_F64, TYPE_F64},
+                                                 {TYPE_BF16, TYPE_BF16, TYPE_BF16},
+                                                 {TYPE_F16, TYPE_F16, TYPE_F32},
+                                                 {TYPE_S8, TYPE_S8, TYPE_S32}};
+    int small = 0;
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+            for (int how = 0; how < 4; how++) {
+                struct product_spec s = plain(TYPE_F32, list[i][0], list[i][1], list[i][2],
+                                              list[i][3], how & 1, how & 2);
+                s.a_type = types[t][0];
+                s.b_type = types[t][1];
+                s.c_type = types[t][2];
+                struct compiled_product p = testing_compile(&s, NULL, false, NULL);
+                small += p.plan.method == PRODUCT_SMALL;
+                testing_free(&p);
+                check(&s, t == 0 && how == 1);
+            }
+    assert_true(small > 0);
+}
+
 static void element_types_for(const struct cpu_target *target) {
     static const enum element_type types[][3] = {
         {TYPE_F64, TYPE_F64, TYPE_F64},   {TYPE_BF16, TYPE_BF16, TYPE_BF16},
@@ -356,7 +383,7 @@ int main(void) {
         cmocka_unit_test(element_types),  cmocka_unit_test(several_dimensions),
         cmocka_unit_test(other_machines), cmocka_unit_test(pairs),
         cmocka_unit_test(b_in_place),     cmocka_unit_test(target_data),
-        cmocka_unit_test(few_rows),
+        cmocka_unit_test(few_rows),       cmocka_unit_test(small_products),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
