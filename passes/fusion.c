@@ -289,6 +289,21 @@ static void visit_hero(struct fuser *fuser, struct hlo_instr *instr, struct read
     if (!join_as_output(fuser, instr, readers, false)) start(fuser, instr, true);
 }
 
+/* As one loop they would compute what one of them makes for the other anew for each place that
+ * reads it, at more than it costs now. */
+static bool merging_repeats(struct fuser *fuser, struct group *const *pair) {
+    for (int side = 0; side < 2; side++) {
+        if (pair[side]->shape != FUSION_SHAPE_LOOP) return false;
+        for (int i = 0; i < pair[side]->count; i++) {
+            const struct hlo_instr *made = pair[side]->members[i].instr;
+            if (node_of(made)->owner != pair[side] || group_member(pair[1 - side], made)) continue;
+            struct fusion_use use = group_use_of(fuser, pair[1 - side], made);
+            if (use.copies > 0 && !inlining_pays(fuser, made, use.evals)) return true;
+        }
+    }
+    return false;
+}
+
 /* Kernels that read the same array, if it is a good part of what they touch, read it once. */
 static void merge_siblings(struct fuser *fuser, struct hlo_instr *instr) {
     struct readers readers;
@@ -303,6 +318,7 @@ static void merge_siblings(struct fuser *fuser, struct hlo_instr *instr) {
             if (group_member(pair[0], instr) || group_member(pair[1], instr)) continue;
             double elements = (double)instr->shape->count;
             if (elements * 4 < pair[0]->elements && elements * 4 < pair[1]->elements) continue;
+            if (merging_repeats(fuser, pair)) continue;
             join_all(fuser, pair, 2, NULL);
         }
     }

@@ -1,6 +1,13 @@
 /* What it costs to compute a value again instead of storing and loading it. */
 #include "passes/fusion_group.h"
 
+/* Neighbours come from different places: they are computed one by one, by the place of each. */
+static bool alternates(const struct hlo_instr *pad) {
+    const struct padding_dim *dims = instr_attr(pad, ATTR_PADDING)->padding->v;
+    int last = pad->shape->rank - 1;
+    return last >= 0 && dims[last].interior > 0 && pad->shape->dims[last] > 1;
+}
+
 double fusion_operation_cost(const struct hlo_instr *instr) {
     switch (instr->opcode) {
     case OP_DIVIDE:
@@ -28,6 +35,7 @@ double fusion_operation_cost(const struct hlo_instr *instr) {
     case OP_SINH:
     case OP_TAN:
     case OP_TANH: return 16;
+    case OP_PAD: return alternates(instr) ? 8 : 1;
     case OP_MAP: return 2 + instr->called[0]->count;
     case OP_BROADCAST:
     case OP_RESHAPE:
