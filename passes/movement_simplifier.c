@@ -142,6 +142,18 @@ static bool all_static(const struct hlo_instr *instr) {
 
 /* ---- slices ---- */
 
+static struct hlo_instr *new_pad(struct hlo_instr *before, struct hlo_instr *operand,
+                                 struct hlo_instr *value, const struct padding_dim *dims) {
+    struct arena *arena = before->parent->module->arena;
+    struct padding_config *padding = arena_alloc(arena, sizeof *padding);
+    size_t size = (size_t)before->shape->rank * sizeof *dims;
+    *padding = (struct padding_config){before->shape->rank, arena_copy(arena, dims, size)};
+    struct hlo_instr *pad = rewrite_binary(before, OP_PAD, before->shape, operand, value);
+    struct hlo_attr attr = {.key = ATTR_PADDING, .padding = padding};
+    instr_set_attr(pad, &attr);
+    return pad;
+}
+
 static const struct slice_dim *slice_dims(const struct hlo_instr *slice) {
     const struct hlo_attr *attr = instr_attr(slice, ATTR_SLICE);
     return attr && attr->slices->count == slice->shape->rank ? attr->slices->v : NULL;
@@ -191,22 +203,45 @@ static struct hlo_instr *slice_of_concatenate(struct pass_context *context,
     return NULL;
 }
 
-/* All that is taken lies in what was padded. */
-static struct hlo_instr *slice_of_pad(struct pass_context *context, struct hlo_instr *instr) {
-    struct hlo_instr *operand = instr->operands[0], *inner = operand->operands[0];
+/* What is taken of what was padded, and of its edges. */
+static bool cut_pad(const struct hlo_instr *instr, struct slice_dim *inner,
+                    struct padding_dim *edges) {
+    const struct hlo_instr *pad = instr->operands[0];
     const struct slice_dim *dims = slice_dims(instr);
-    const struct hlo_attr *attr = instr_attr(operand, ATTR_PADDING);
-    struct slice_dim moved[SHAPE_MAX_RANK];
-    if (!dims || !attr || instr->shape->count == 0) return NULL;
+    const struct hlo_attr *attr = instr_attr(pad, ATTR_PADDING);
+    if (!dims || !attr || instr->shape->count == 0) return false;
     for (int i = 0; i < instr->shape->rank; i++) {
-        const struct padding_dim *pad = &attr->padding->v[i];
-        int64_t start = dims[i].start - pad->low;
-        int64_t last = start + (instr->shape->dims[i] - 1) * dims[i].stride;
-        if (pad->interior != 0 || start < 0 || last >= inner->shape->dims[i]) return NULL;
-        moved[i] = (struct slice_dim){start, last + 1, dims[i].stride};
+        int64_t size = pad->operands[0]->shape->dims[i], count = instr->shape->dims[i];
+        int64_t start = dims[i].start - attr->padding->v[i].low;
+        int64_t end = start + (count - 1) * dims[i].stride + 1; /* of what is taken */
+        bool inside = start >= 0 && end <= size;
+        if (attr->padding->v[i].interior != 0 || start >= size || end <= 0) return false;
+        if (!inside && dims[i].stride != 1) return false;
+        edges[i] = (struct padding_dim){start < 0 ? -start : 0, end > size ? end - size : 0, 0};
+        inner[i] =
+            (struct slice_dim){start < 0 ? 0 : start, end > size ? size : end, dims[i].stride};
+    }
+    return true;
+}
+
+/* Of a padded array: a slice of the array itself, with what is left of the edges. */
+static struct hlo_instr *slice_of_pad(struct pass_context *context, struct hlo_instr *instr) {
+    struct hlo_instr *pad = instr->operands[0];
+    struct slice_dim inner[SHAPE_MAX_RANK];
+    struct padding_dim edges[SHAPE_MAX_RANK];
+    int64_t sizes[SHAPE_MAX_RANK];
+    bool padded = false;
+    int rank = instr->shape->rank;
+    if (!cut_pad(instr, inner, edges)) return NULL;
+    for (int i = 0; i < rank; i++) {
+        sizes[i] = instr->shape->dims[i] - edges[i].low - edges[i].high;
+        padded = padded || edges[i].low || edges[i].high;
     }
     MAY_REWRITE(context);
-    return rewrite_slice(instr, instr->shape, inner, moved);
+    const struct shape *shape = rewrite_array(instr, instr->shape->type, rank, sizes);
+    if (!padded) return rewrite_slice(instr, instr->shape, pad->operands[0], inner);
+    struct hlo_instr *slice = rewrite_slice(instr, shape, pad->operands[0], inner);
+    return new_pad(instr, slice, pad->operands[1], edges);
 }
 
 /* Only dims that the broadcast made are cut. */
@@ -378,18 +413,6 @@ static struct hlo_instr *pad_nothing(struct pass_context *context, struct hlo_in
         if (dim->low || dim->high || dim->interior) return NULL;
     }
     return attr ? move_nothing(context, instr) : NULL;
-}
-
-static struct hlo_instr *new_pad(struct hlo_instr *before, struct hlo_instr *operand,
-                                 struct hlo_instr *value, const struct padding_dim *dims) {
-    struct arena *arena = before->parent->module->arena;
-    struct padding_config *padding = arena_alloc(arena, sizeof *padding);
-    size_t size = (size_t)before->shape->rank * sizeof *dims;
-    *padding = (struct padding_config){before->shape->rank, arena_copy(arena, dims, size)};
-    struct hlo_instr *pad = rewrite_binary(before, OP_PAD, before->shape, operand, value);
-    struct hlo_attr attr = {.key = ATTR_PADDING, .padding = padding};
-    instr_set_attr(pad, &attr);
-    return pad;
 }
 
 /* The same number around the edges twice. */
