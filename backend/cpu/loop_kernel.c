@@ -58,14 +58,13 @@ const struct hlo_instr *gen_enter_kernel(struct cpu_gen *g, const struct cpu_ker
 /* ---- loops over elements ---- */
 
 /* Whether every element is computed from the operands' elements at the same place of row-major
- * order, so that one loop over all of them does. */
+ * order, so that one loop over all of them does. What has one element is the same everywhere. */
 static bool keeps_place(const struct hlo_instr *instr, const struct hlo_instr *root) {
-    if (instr->shape->rank == 0 || instr->opcode == OP_PARAMETER) return true;
+    if (instr->shape->count == 1 || instr->opcode == OP_PARAMETER) return true;
     if (instr->shape->count != root->shape->count) return false;
     if (instr->opcode == OP_BROADCAST) return instr->operands[0]->shape->count == 1;
     return (opcode_info(instr->opcode)->flags & OP_FLAG_ELEMENTWISE) ||
-           instr->opcode == OP_RESHAPE || instr->opcode == OP_BITCAST || instr->opcode == OP_COPY ||
-           (instr->opcode == OP_CONSTANT && instr->shape->count == 1);
+           instr->opcode == OP_RESHAPE || instr->opcode == OP_BITCAST || instr->opcode == OP_COPY;
 }
 
 static bool is_flat(const struct hlo_instr *instr) {
@@ -140,7 +139,7 @@ static int64_t phases_of(const struct hlo_instr *instr, const struct shape *shap
 }
 
 static struct row row_of(const struct hlo_instr *instr, const struct shape *shape) {
-    enum { MOST_WRITTEN = 8, MOST_INSTRS = 96, FEW_ROWS = 16, PIECES = 32, LONG_ROW = 2048 };
+    enum { MOST_WRITTEN = 8, MOST_INSTRS = 480, FEW_ROWS = 16, PIECES = 32, LONG_ROW = 2048 };
     struct row row = {
         .first = shape->rank ? gen_inner_dim(shape) : 0, .written = 1, .pieces = 1, .phases = 1};
     int64_t instrs = instr->opcode == OP_FUSION ? instr->called[0]->count : 1;
