@@ -4,6 +4,7 @@
 
 #include "backend/cpu/emit.h"
 #include "ir/number.h"
+#include "passes/float_sign.h"
 
 static int type_bits(enum element_type type) {
     return element_type_info(type)->bits;
@@ -300,6 +301,8 @@ static LLVMValueRef emit_real(struct cpu_builder *b, const struct hlo_instr *ins
         wide[1] = half_min_max(b, true, wide[0], wide[1]);
         return cpu_narrow(b, half_min_max(b, false, wide[1], wide[2]), type);
     }
+    if (instr->opcode == OP_EXPONENTIAL && instr_is_never_positive(instr->operands[0]))
+        return cpu_narrow(b, math_exp_small(b, wide[0]), type);
     return cpu_narrow(b, real_operation(b, instr->opcode, wide), type);
 }
 

@@ -103,6 +103,22 @@ static inline LLVMValueRef f_poly(struct cpu_builder *b, LLVMValueRef x, int cou
     f_poly(b, x, (int)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)),                    \
            (const double[]){__VA_ARGS__})
 
+/* The same where x^2 is at hand: pairs of terms, by Horner's rule in x^2, so that half as many
+ * multiply-adds wait for each other. */
+static inline LLVMValueRef f_poly_pairs(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef square,
+                                        int count, const double *c) {
+    LLVMValueRef sum = NULL;
+    for (int i = (count - 1) / 2 * 2; i >= 0; i -= 2) {
+        LLVMValueRef pair = fk(x, c[i]);
+        if (i + 1 < count) pair = f_fma(b, fk(x, c[i + 1]), x, pair);
+        sum = sum ? f_fma(b, sum, square, pair) : pair;
+    }
+    return sum;
+}
+#define POLY_PAIRS(b, x, square, ...)                                                              \
+    f_poly_pairs(b, x, square, (int)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)),      \
+                 (const double[]){__VA_ARGS__})
+
 /* Of complex numbers part by part: loops with selections of structures get no vectors. */
 static inline LLVMValueRef select_of(struct cpu_builder *b, LLVMValueRef condition,
                                      LLVMValueRef yes, LLVMValueRef no) {
@@ -196,6 +212,8 @@ typedef LLVMValueRef math_function(struct cpu_builder *b, LLVMValueRef x);
 math_function math_exp, math_expm1, math_log, math_log1p, math_tanh, math_logistic, math_sin,
     math_cos, math_tan, math_erf, math_cbrt, math_rsqrt, math_asin, math_acos, math_atan, math_sinh,
     math_cosh, math_asinh, math_acosh, math_atanh;
+/* e^x for x that is far from overflow. */
+math_function math_exp_small;
 LLVMValueRef math_pow(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef y);
 LLVMValueRef math_atan2(struct cpu_builder *b, LLVMValueRef y, LLVMValueRef x);
 LLVMValueRef math_rem(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef y);

@@ -190,44 +190,11 @@ int64_t loop_kernel_units(const struct hlo_instr *instr) {
     return one_shape(instr) ? pieces_of(instr, shape_leaf(instr->shape, 0)) : 1;
 }
 
-/* Values first, then stores: an output may be the same memory as an operand. */
-static void store_all(struct cpu_gen *g, int n, const struct result *results,
-                      LLVMValueRef *const *index) {
-    LLVMValueRef *values = arena_array(g->arena, (size_t)n, sizeof *values);
-    for (int i = 0; i < n; i++)
-        values[i] = gen_leaf_element(g, results[i].instr, results[i].leaf, index[i]);
-    for (int i = 0; i < n; i++)
-        gen_store(g, results[i].shape, results[i].pointer, index[i], values[i]);
-}
-
 static LLVMValueRef **index_arrays(struct cpu_gen *g, int n) {
     LLVMValueRef **index = arena_array(g->arena, (size_t)n + 1, sizeof *index);
     for (int i = 0; i < n; i++)
         index[i] = arena_array(g->arena, SHAPE_MAX_RANK, sizeof **index);
     return index;
-}
-
-/* Elements [from, to) of all results, which have them at the same place; into the buffers, whose
- * first element is `from`'s, where these are. */
-static void emit_elements(struct cpu_gen *g, struct cpu_kernel *k, int n,
-                          const struct result *results, LLVMValueRef from, LLVMValueRef to,
-                          const LLVMValueRef *buffers) {
-    LLVMValueRef **index = index_arrays(g, n), values[GEN_MOST_LEAVES];
-    struct cpu_loop loop = gen_range_begin(g, from, to);
-    gen_index_bound(g, loop.i, results[0].shape->count);
-    for (int i = 0; i < n; i++)
-        gen_delinear(g, results[i].shape, loop.i, index[i]);
-    if (!buffers) store_all(g, n, results, index);
-    for (int i = 0; i < n && buffers; i++)
-        values[i] = gen_leaf_element(g, results[i].instr, results[i].leaf, index[i]);
-    for (int i = 0; i < n && buffers; i++) {
-        const struct shape *shape =
-            shape_array(g->hlo->shapes, results[i].shape->type, 1, (const int64_t[]){CHUNK});
-        LLVMValueRef place = LLVMBuildSub(g->b.builder, loop.i, from, "");
-        gen_store(g, shape, buffers[i], &place, values[i]);
-    }
-    gen_loop_end(g, &loop);
-    if (cpu_work_of(k->instr) >= LEAST_INTERLEAVED) gen_loop_interleave(g, &loop, INTERLEAVE);
 }
 
 /* Whether the results are large enough for stores past the caches, and no operand's memory. */
@@ -243,36 +210,57 @@ static bool may_stream(const struct cpu_gen *g, const struct cpu_kernel *k, int 
     return true;
 }
 
+/* Elements [from, to) of all results, which have them at the same place of row-major order: element
+ * i of result r is stored at targets[r][i - first]. */
+static void emit_elements(struct cpu_gen *g, struct cpu_kernel *k, int n,
+                          const struct result *results, LLVMValueRef from, LLVMValueRef to,
+                          LLVMValueRef first, const LLVMValueRef *targets) {
+    LLVMValueRef **index = index_arrays(g, n), values[GEN_MOST_LEAVES];
+    struct cpu_loop loop = gen_range_begin(g, from, to);
+    gen_index_bound(g, loop.i, results[0].shape->count);
+    for (int i = 0; i < n; i++)
+        gen_delinear(g, results[i].shape, loop.i, index[i]);
+    LLVMValueRef place = LLVMBuildSub(g->b.builder, loop.i, first, "");
+    /* Values first, then stores: an output may be the same memory as an operand. */
+    for (int i = 0; i < n; i++)
+        values[i] = gen_leaf_element(g, results[i].instr, results[i].leaf, index[i]);
+    for (int i = 0; i < n; i++)
+        gen_store(g,
+                  shape_array(g->hlo->shapes, results[i].shape->type, 1, &results[i].shape->count),
+                  targets[i], &place, values[i]);
+    gen_loop_end(g, &loop);
+    if (cpu_work_of(k->instr) >= LEAST_INTERLEAVED) gen_loop_interleave(g, &loop, INTERLEAVE);
+}
+
 /* Chunk by chunk through memory that stays in the first-level cache. What is no whole chunk, and
- * results that do not begin with a line, are stored as ever. */
+ * results that do not begin with a line, are stored where they belong at once. */
 static void emit_streamed(struct cpu_gen *g, struct cpu_kernel *k, int n,
                           const struct result *results) {
     LLVMBuilderRef b = g->b.builder;
-    LLVMValueRef buffers[GEN_MOST_LEAVES], aligned = stream_is_aligned(g, results[0].pointer);
-    LLVMValueRef size = gen_i64(g, CHUNK),
-                 last = LLVMBuildAdd(b, k->end, gen_i64(g, CHUNK - 1), "");
+    LLVMValueRef buffers[GEN_MOST_LEAVES], targets[GEN_MOST_LEAVES] = {0}, places[GEN_MOST_LEAVES];
+    LLVMValueRef size = gen_i64(g, CHUNK), whole = stream_is_aligned(g, results[0].pointer);
+    LLVMValueRef last = LLVMBuildAdd(b, k->end, gen_i64(g, CHUNK - 1), "");
     for (int i = 0; i < n; i++) {
         buffers[i] = gen_alloca(g, cpu_memory_type(&g->b, results[i].shape->type), CHUNK);
-        aligned = LLVMBuildAnd(b, aligned, stream_is_aligned(g, results[i].pointer), "");
+        whole = LLVMBuildAnd(b, whole, stream_is_aligned(g, results[i].pointer), "");
     }
     struct cpu_loop chunks =
         gen_range_begin(g, LLVMBuildUDiv(b, k->begin, size, ""), LLVMBuildUDiv(b, last, size, ""));
     LLVMValueRef from = LLVMBuildMul(b, chunks.i, size, ""), to = LLVMBuildAdd(b, from, size, "");
-    LLVMValueRef whole = LLVMBuildAnd(b, LLVMBuildICmp(b, LLVMIntSGE, from, k->begin, ""),
-                                      LLVMBuildICmp(b, LLVMIntSLE, to, k->end, ""), "");
-    whole = LLVMBuildAnd(b, whole, aligned, "");
-    LLVMBasicBlockRef after = gen_guard_begin(g, whole);
-    emit_elements(g, k, n, results, from, to, buffers);
-    for (int i = 0; i < n; i++) {
-        LLVMTypeRef type = cpu_memory_type(&g->b, results[i].shape->type);
-        LLVMValueRef at = LLVMBuildInBoundsGEP2(b, type, results[i].pointer, &from, 1, "");
-        stream_copy(g, at, buffers[i], CHUNK * element_type_size(results[i].shape->type));
-    }
-    gen_guard_end(g, after);
-    after = gen_guard_begin(g, LLVMBuildNot(b, whole, ""));
+    whole = LLVMBuildAnd(b, whole, LLVMBuildICmp(b, LLVMIntSGE, from, k->begin, ""), "");
+    whole = LLVMBuildAnd(b, whole, LLVMBuildICmp(b, LLVMIntSLE, to, k->end, ""), "");
     from = emit_intrinsic(&g->b, "llvm.smax", 2, (LLVMValueRef[]){from, k->begin});
     to = emit_intrinsic(&g->b, "llvm.smin", 2, (LLVMValueRef[]){to, k->end});
-    emit_elements(g, k, n, results, from, to, NULL);
+    for (int i = 0; i < n; i++) {
+        LLVMTypeRef type = cpu_memory_type(&g->b, results[i].shape->type);
+        places[i] = LLVMBuildInBoundsGEP2(b, type, results[i].pointer, &from, 1, "");
+        targets[i] = LLVMBuildSelect(b, whole, buffers[i], places[i], "");
+        gen_part_of(g, targets[i], results[i].pointer);
+    }
+    emit_elements(g, k, n, results, from, to, from, targets);
+    LLVMBasicBlockRef after = gen_guard_begin(g, whole);
+    for (int i = 0; i < n; i++)
+        stream_copy(g, places[i], buffers[i], CHUNK * element_type_size(results[i].shape->type));
     gen_guard_end(g, after);
     gen_loop_end(g, &chunks);
     stream_end(g);
@@ -280,10 +268,14 @@ static void emit_streamed(struct cpu_gen *g, struct cpu_kernel *k, int n,
 
 static void emit_flat(struct cpu_gen *g, struct cpu_kernel *k, int n,
                       const struct result *results) {
-    if (may_stream(g, k, n, results))
+    LLVMValueRef *targets = arena_array(g->arena, (size_t)n, sizeof *targets);
+    if (may_stream(g, k, n, results)) {
         emit_streamed(g, k, n, results);
-    else
-        emit_elements(g, k, n, results, k->begin, k->end, NULL);
+        return;
+    }
+    for (int i = 0; i < n; i++)
+        targets[i] = results[i].pointer;
+    emit_elements(g, k, n, results, k->begin, k->end, gen_i64(g, 0), targets);
 }
 
 /* All elements of a step: element e of each of the results is at index[e]. */

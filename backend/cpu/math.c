@@ -69,15 +69,16 @@ static LLVMValueRef exp_reduce(struct cpu_builder *b, LLVMValueRef x, int bias, 
 
 /* e^r - 1 for |r| <= ln 2 / 2. */
 static LLVMValueRef expm1_poly(struct cpu_builder *b, LLVMValueRef r) {
-    LLVMValueRef p;
+    LLVMValueRef p, square = f_mul(b, r, r);
     if (is_double(r))
-        p = POLY(b, r, 0.5, 0.16666666666666685, 0.04166666666666681, 0.0083333333333160328,
-                 0.0013888888888820066, 0.0001984126989875884, 2.4801587446684482e-05,
-                 2.7557232597752011e-06, 2.7557172889319036e-07, 2.5112788652839245e-08,
-                 2.0945104998365857e-09);
+        p = POLY_PAIRS(b, r, square, 0.5, 0.16666666666666685, 0.04166666666666681,
+                       0.0083333333333160328, 0.0013888888888820066, 0.0001984126989875884,
+                       2.4801587446684482e-05, 2.7557232597752011e-06, 2.7557172889319036e-07,
+                       2.5112788652839245e-08, 2.0945104998365857e-09);
     else
-        p = POLY(b, r, 0.49999994, 0.166665211, 0.0416682623, 0.00836867187, 0.00138210331);
-    return f_fma(b, f_mul(b, r, r), p, r);
+        p = POLY_PAIRS(b, r, square, 0.49999994, 0.166665211, 0.0416682623, 0.00836867187,
+                       0.00138210331);
+    return f_fma(b, square, p, r);
 }
 
 /* The low bits of n in the place of the exponent. */
@@ -97,14 +98,17 @@ static LLVMValueRef exp_flushed(struct cpu_builder *b, LLVMValueRef x, LLVMValue
     return select_of(b, f_cmpk(b, LLVMRealOLT, x, low), fk(x, 0), y);
 }
 
-LLVMValueRef math_exp(struct cpu_builder *b, LLVMValueRef x) {
-    bool wide = is_double(x);
+LLVMValueRef math_exp_small(struct cpu_builder *b, LLVMValueRef x) {
     LLVMValueRef n, r = exp_reduce(b, x, 0, &n), p = f_addk(b, expm1_poly(b, r), 1);
     /* n added to the exponent of p: 2^n itself may be out of range where the result is not. */
     LLVMValueRef y = float_of(b, i_add(b, bits_of(b, p), to_exponent(b, n)));
-    y = exp_flushed(b, x, y);
-    LLVMValueRef fits = f_cmpk(b, LLVMRealOLE, x, wide ? 0x1.62e42fefa39efp9 : 0x1.62e42ep6);
-    return select_of(b, fits, y, f_addk(b, x, INFINITY));
+    return exp_flushed(b, x, y);
+}
+
+LLVMValueRef math_exp(struct cpu_builder *b, LLVMValueRef x) {
+    double high = is_double(x) ? 0x1.62e42fefa39efp9 : 0x1.62e42ep6;
+    return select_of(b, f_cmpk(b, LLVMRealOLE, x, high), math_exp_small(b, x),
+                     f_addk(b, x, INFINITY));
 }
 
 /* e^x for x <= 0 or NaN. */
@@ -143,19 +147,25 @@ LLVMValueRef math_expm1(struct cpu_builder *b, LLVMValueRef x) {
     return select_of(b, tiny, f_flush(b, x), y);
 }
 
-/* tanh of f32. From 0.55 on 1 - 2 / (e^2a + 1), whose error counts less than half there; below, a
- * polynomial in the square. */
+/* tanh of f32: m / d with m = 1 - e^y, d = 1 + e^y, y = -2 |x| = n ln 2 + r, all halved. As n is
+ * rounded up, r is in -ln 2 .. 0, and m loses no digits. */
 static LLVMValueRef tanh_f32(struct cpu_builder *b, LLVMValueRef x) {
-    LLVMValueRef a = f_abs(b, x), y = f_add(b, a, a), n;
-    y = select_of(b, f_cmpk(b, LLVMRealOGT, y, 20), fk(x, 20), y);
-    LLVMValueRef r = exp_reduce(b, y, 127, &n), scale = float_of(b, to_exponent(b, n));
-    LLVMValueRef sum = f_fma(b, scale, expm1_poly(b, r), f_addk(b, scale, 1));
-    LLVMValueRef large = f_addk(b, f_div(b, fk(x, -2), sum), 1);
-    LLVMValueRef square = f_mul(b, x, x);
-    LLVMValueRef tail =
-        POLY(b, square, -0.333333164, 0.133325279, -0.053844694, 0.0210355036, -0.00621748576);
-    LLVMValueRef small = f_fma(b, f_mul(b, x, square), tail, x);
-    return f_copysign(b, select_of(b, f_cmpk(b, LLVMRealOLT, a, 0.55), small, large), x);
+    static const double magic = 0x1.8p23 + 126; /* as in exp_reduce */
+    LLVMValueRef a = f_abs(b, x), y = f_neg(b, f_add(b, a, a));
+    y = select_of(b, f_cmpk(b, LLVMRealOLT, y, -20), fk(x, -20), y);
+    LLVMValueRef n = f_addk(b, f_fma(b, y, fk(x, 0x1.71547652b82fep0), fk(x, 0.5)), magic);
+    LLVMValueRef scale = float_of(b, to_exponent(b, bits_of(b, n)));
+    LLVMValueRef r = f_fma(b, f_addk(b, n, -magic), fk(x, -0x1.62e42fefa39efp-1), y);
+    LLVMValueRef square = f_mul(b, r, r);
+    LLVMValueRef p = POLY_PAIRS(b, r, square, 0.499998987, 0.166648701, 0.0415601656, 0.0080469707,
+                                0.00102142221);
+    p = f_fma(b, square, p, r); /* e^r - 1 */
+    LLVMValueRef m = f_fma(b, f_neg(b, scale), p, f_sub(b, fk(x, 0.5), scale));
+    LLVMValueRef d = f_fma(b, scale, p, f_addk(b, scale, 0.5)), q = f_div(b, m, d);
+    /* What the quotient lacks, and what d does: that m + d is to be 1 tells. */
+    LLVMValueRef lost = f_sub(b, f_sub(b, fk(x, 1), d), m), less = f_neg(b, q);
+    lost = f_fma(b, less, lost, f_fma(b, less, d, m));
+    return f_copysign(b, f_fma(b, lost, f_addk(b, q, 1), q), x);
 }
 
 LLVMValueRef math_tanh(struct cpu_builder *b, LLVMValueRef x) {
@@ -198,8 +208,9 @@ static LLVMValueRef exponent_to_float(struct cpu_builder *b, LLVMValueRef e, LLV
 static LLVMValueRef log_core(struct cpu_builder *b, LLVMValueRef f, LLVMValueRef e) {
     LLVMValueRef square = f_mul(b, f, f);
     if (!is_double(f)) {
-        LLVMValueRef p = POLY(b, f, 0.333333105, -0.249999866, 0.200022265, -0.166692495,
-                              0.142186552, -0.12384367, 0.118730098, -0.117897138, 0.0691518262);
+        LLVMValueRef p =
+            POLY_PAIRS(b, f, square, 0.333333105, -0.249999866, 0.200022265, -0.166692495,
+                       0.142186552, -0.12384367, 0.118730098, -0.117897138, 0.0691518262);
         LLVMValueRef rest = f_mul(b, square, f_fma(b, p, f, fk(f, -0.5)));
         rest = f_fma(b, e, fk(f, -0x1.bd0105c610ca8p-13), rest);
         return f_fma(b, e, fk(f, 0x1.63p-1), f_add(b, f, rest));
@@ -263,8 +274,8 @@ LLVMValueRef math_rsqrt(struct cpu_builder *b, LLVMValueRef x) {
 static LLVMValueRef one_minus_exp2(struct cpu_builder *b, LLVMValueRef x) {
     static const double magic = 0x1.8p23 + 127; /* as in exp_reduce */
     LLVMValueRef shifted = f_addk(b, x, magic), r = f_sub(b, x, f_addk(b, shifted, -magic));
-    LLVMValueRef p = POLY(b, r, 1.00000007, 0.693146967, 0.240221197, 0.0555071328, 0.00967554133,
-                          0.00132764714);
+    LLVMValueRef p = POLY_PAIRS(b, r, f_mul(b, r, r), 1.00000007, 0.693146967, 0.240221197,
+                                0.0555071328, 0.00967554133, 0.00132764714);
     LLVMValueRef scale = float_of(b, to_exponent(b, bits_of(b, shifted)));
     return f_fma(b, f_neg(b, p), scale, fk(x, 1));
 }
@@ -273,12 +284,13 @@ LLVMValueRef math_erf(struct cpu_builder *b, LLVMValueRef x) {
     if (is_double(x)) return emit_libm(b, "erf", 1, &x);
     LLVMValueRef a = f_abs(b, x), z = f_mul(b, x, x);
     /* Below 1 a series in x^2; above, 1 - 2^-p(x), where the error of 2^ hardly shows. */
-    LLVMValueRef p = POLY(b, z, 0x1.06eba8214db68p-3, -0.376126258, 0.112835851, -0.0268538119,
-                          0.00518832759, -0.00080101928, 7.85385863e-05);
+    LLVMValueRef p =
+        POLY_PAIRS(b, z, f_mul(b, z, z), 0x1.06eba8214db68p-3, -0.376126258, 0.112835851,
+                   -0.0268538119, 0.00518832759, -0.00080101928, 7.85385863e-05);
     LLVMValueRef near = f_fma(b, a, p, a);
     LLVMValueRef c = select_of(b, f_cmpk(b, LLVMRealOGT, a, 4), fk(x, 4), a);
-    p = POLY(b, c, -0.000510304751, -1.62597509, -0.920764989, -0.148651528, 0.0314584374,
-             -0.00424096003, 0.00026772702);
+    p = POLY_PAIRS(b, c, f_mul(b, c, c), -0.000510304751, -1.62597509, -0.920764989, -0.148651528,
+                   0.0314584374, -0.00424096003, 0.00026772702);
     LLVMValueRef far = one_minus_exp2(b, p);
     LLVMValueRef y = select_of(b, f_cmpk(b, LLVMRealOLT, a, 1), near, far);
     return f_copysign(b, y, x);
