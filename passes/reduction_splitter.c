@@ -75,40 +75,85 @@ static struct hlo_instr *split_operand(struct hlo_instr *reduce, int dim, int64_
     return instr_new(reduce->parent, reduce, OP_RESHAPE, to, NULL, 1, &operand);
 }
 
-static bool split(struct pass_context *context, struct hlo_instr *reduce) {
-    int64_t parts = 0, dims[SHAPE_MAX_RANK], sizes[SHAPE_MAX_RANK], place = 0;
-    if (!is_large(reduce)) return false;
+/* A constant that the reduction may start from any number of times; NULL where there is none. */
+static struct hlo_instr *new_identity(struct pass_context *context, struct hlo_instr *reduce) {
     enum hlo_opcode op = reducer_operation(reduce->called[0]);
-    int dim = op ? dimension_to_split(reduce, &parts) : -1, rank = 0;
-    if (dim < 0) return false;
-    struct hlo_module *module = reduce->parent->module;
-    struct literal *one = literal_new(shape_scalar(module->shapes, reduce->shape->type));
-    if (!one || !set_identity(one, op) || !pass_may_rewrite(context)) {
-        literal_unref(one);
-        return false;
-    }
+    struct literal *one =
+        literal_new(shape_scalar(reduce->parent->module->shapes, reduce->shape->type));
+    if (one && op && set_identity(one, op) && pass_may_rewrite(context))
+        return instr_new_constant(reduce->parent, reduce, one);
+    literal_unref(one);
+    return NULL;
+}
+
+/* The reduction becomes one over dims of `operand`, whose results it then reduces over `places`. */
+static void reduce_in_two(struct hlo_instr *reduce, struct hlo_instr *operand,
+                          struct hlo_instr *identity, struct int_list dims,
+                          struct int_list places) {
+    int64_t sizes[SHAPE_MAX_RANK];
+    int rank = 0;
+    for (int d = 0; d < operand->shape->rank; d++)
+        if (!int_list_has(dims, d)) sizes[rank++] = operand->shape->dims[d];
+    const struct shape *partial =
+        shape_array(reduce->parent->module->shapes, reduce->shape->type, rank, sizes);
+    struct hlo_instr *operands[2] = {operand, identity};
+    struct hlo_instr *first = instr_clone(reduce, reduce->parent, reduce, partial, operands);
+    instr_set_ints(first, ATTR_DIMENSIONS, dims.count, dims.v);
+    instr_set_operand(reduce, 0, first);
+    instr_set_ints(reduce, ATTR_DIMENSIONS, places.count, places.v);
+}
+
+static bool split(struct pass_context *context, struct hlo_instr *reduce) {
+    int64_t parts = 0, dims[SHAPE_MAX_RANK], place = 0;
+    if (!is_large(reduce)) return false;
+    int dim = dimension_to_split(reduce, &parts);
+    struct hlo_instr *identity = dim >= 0 ? new_identity(context, reduce) : NULL;
+    if (!identity) return false;
     struct int_list old = instr_ints(reduce, ATTR_DIMENSIONS);
-    struct hlo_instr *operands[2] = {split_operand(reduce, dim, parts),
-                                     instr_new_constant(reduce->parent, reduce, one)};
-    const struct shape *wide = operands[0]->shape;
+    for (int d = 0; d < dim; d++)
+        place += !int_list_has(old, d);
     for (int i = 0; i < old.count; i++)
         dims[i] = old.v[i] >= dim ? old.v[i] + 1 : old.v[i];
-    for (int d = 0; d < wide->rank; d++) {
-        if (d == dim) place = rank;
-        bool reduced = d != dim && int_list_has((struct int_list){old.count, dims}, d);
-        if (!reduced) sizes[rank++] = wide->dims[d];
+    reduce_in_two(reduce, split_operand(reduce, dim, parts), identity,
+                  (struct int_list){old.count, dims}, (struct int_list){1, &place});
+    return true;
+}
+
+/* Where a short last dim is reduced and so are others, with kept ones in between: the others first,
+ * row by row in vectors. */
+static bool split_last(struct pass_context *context, struct hlo_instr *reduce) {
+    enum { LEAST_SIZE = 1 << 12, SHORT = 32, LEAST_OTHERS = 8 };
+    if (reduce->opcode != OP_REDUCE || reduce->noperands != 2 || reduce->ncontrol ||
+        reduce->is_control_predecessor || !shape_is_array(reduce->shape))
+        return false;
+    const struct shape *from = reduce->operands[0]->shape;
+    struct int_list old = instr_ints(reduce, ATTR_DIMENSIONS);
+    if (shape_is_dynamic(from) || from->count < LEAST_SIZE || reduce_is_trailing(reduce))
+        return false;
+    int64_t last = 1, others = 1, dims[SHAPE_MAX_RANK], places[SHAPE_MAX_RANK];
+    int d = from->rank - 1, nothers = 0, nlast = 0;
+    for (; d >= 0 && int_list_has(old, d); d--)
+        last *= from->dims[d];
+    if (last <= 1 || last >= SHORT) return false;
+    for (int i = 0; i < old.count; i++) {
+        if (old.v[i] > d) continue;
+        dims[nothers++] = old.v[i];
+        others *= from->dims[old.v[i]];
     }
-    const struct shape *partial = shape_array(module->shapes, reduce->shape->type, rank, sizes);
-    struct hlo_instr *first = instr_clone(reduce, reduce->parent, reduce, partial, operands);
-    instr_set_ints(first, ATTR_DIMENSIONS, old.count, dims);
-    instr_set_operand(reduce, 0, first);
-    instr_set_ints(reduce, ATTR_DIMENSIONS, 1, &place);
+    if (others < LEAST_OTHERS) return false;
+    struct hlo_instr *identity = new_identity(context, reduce);
+    if (!identity) return false;
+    for (int k = d + 1; k < from->rank; k++)
+        places[nlast++] = k - nothers;
+    reduce_in_two(reduce, reduce->operands[0], identity, (struct int_list){nothers, dims},
+                  (struct int_list){nlast, places});
     return true;
 }
 
 bool reduction_splitter_run(struct pass_context *context, struct hlo_module *module) {
     bool changed = false;
     FOR_EACH_COMPUTATION(computation, module)
-    FOR_EACH_INSTR(instr, computation) changed |= split(context, instr);
+    FOR_EACH_INSTR(instr, computation)
+    changed |= split(context, instr) || split_last(context, instr);
     return changed;
 }

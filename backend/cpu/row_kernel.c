@@ -136,13 +136,25 @@ void rows_use_scratch(struct rows *r, int loop, LLVMValueRef place, LLVMValueRef
 enum { MOST_PARTS = 3, AT_ONCE = 32, LANES = 8 };
 
 static int row_parts(const struct rows *r, int64_t *ends) {
-    int64_t columns = r->plan->columns, rest = columns % AT_ONCE;
+    int64_t columns = r->plan->period, rest = columns % AT_ONCE;
     int n = 0;
     if (columns > AT_ONCE && rest >= LANES) ends[n++] = columns - rest;
     bool apart = n > 0 || columns < 2 * LANES;
     if (apart && columns > LANES && columns % LANES != 0) ends[n++] = columns - columns % LANES;
     ends[n++] = columns;
     return n;
+}
+
+/* Around the parts: a loop over the periods of a row of several. Returns where one begins. */
+static LLVMValueRef begin_periods(struct rows *r, struct cpu_loop *periods) {
+    periods->body = NULL;
+    if (r->plan->period == r->plan->columns) return gen_i64(r->g, 0);
+    *periods = gen_loop_begin(r->g, gen_i64(r->g, r->plan->columns / r->plan->period));
+    return gen_index_mul(r->g, periods->i, r->plan->period);
+}
+
+static void end_periods(struct rows *r, struct cpu_loop *periods) {
+    if (periods->body) gen_loop_end(r->g, periods);
 }
 
 static void end_row_part(struct cpu_gen *g, struct cpu_loop *loop, int64_t size) {
@@ -172,19 +184,22 @@ static void emit_stage(struct rows *r, int stage, LLVMValueRef row) {
         gen_reducer_slots(g, &reducers[n], slots[n], values);
         reduces[n++] = step->instr;
     }
-    LLVMValueRef first = gen_index_mul(g, row, r->plan->columns);
+    struct cpu_loop periods;
+    LLVMValueRef first = gen_index_mul(g, row, r->plan->columns), base = begin_periods(r, &periods);
     int64_t ends[MOST_PARTS], start = 0;
     int parts = row_parts(r, ends);
     for (int part = 0; part < parts; start = ends[part++]) {
         struct cpu_loop loop = gen_range_begin(g, gen_i64(g, start), gen_i64(g, ends[part]));
-        LLVMValueRef linear = gen_index_add(g, first, loop.i);
-        rows_use_scratch(r, stage - 1, loop.i, linear);
+        LLVMValueRef place = gen_index_add(g, base, loop.i);
+        LLVMValueRef linear = gen_index_add(g, first, place);
+        rows_use_scratch(r, stage - 1, place, linear);
         for (int i = 0; i < n; i++) {
             gen_delinear(g, reduces[i]->operands[0]->shape, linear, index);
             gen_reducer_fold(g, reduces[i], &reducers[i], slots[i], index);
         }
         end_row_part(g, &loop, ends[part] - start);
     }
+    end_periods(r, &periods);
     for (int i = 0; i < n; i++) {
         gen_reducer_load(g, &reducers[i], slots[i], values);
         gen_reducer_end(g, &reducers[i], values);
@@ -285,16 +300,19 @@ static bool has_full_outputs(const struct rows *r) {
 
 static void store_row(struct rows *r, LLVMValueRef row) {
     struct cpu_gen *g = r->g;
-    LLVMValueRef first = gen_index_mul(g, row, r->plan->columns);
+    struct cpu_loop periods;
+    LLVMValueRef first = gen_index_mul(g, row, r->plan->columns), base = begin_periods(r, &periods);
     int64_t ends[MOST_PARTS], start = 0;
     int parts = row_parts(r, ends);
     for (int part = 0; part < parts; start = ends[part++]) {
         struct cpu_loop loop = gen_range_begin(g, gen_i64(g, start), gen_i64(g, ends[part]));
-        LLVMValueRef linear = gen_index_add(g, first, loop.i);
-        rows_use_scratch(r, r->plan->nstages, loop.i, linear);
+        LLVMValueRef place = gen_index_add(g, base, loop.i);
+        LLVMValueRef linear = gen_index_add(g, first, place);
+        rows_use_scratch(r, r->plan->nstages, place, linear);
         rows_store_at(r, false, linear);
         end_row_part(g, &loop, ends[part] - start);
     }
+    end_periods(r, &periods);
 }
 
 static void emit_rows(struct rows *r) {

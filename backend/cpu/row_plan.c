@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "backend/cpu/gen.h"
 #include "passes/util.h"
 
 static bool reads_memory_only(const struct hlo_instr *instr) {
@@ -132,6 +133,33 @@ static void want_outputs(struct row_plan *plan) {
             want(plan, plan->info->outputs[i], (uint64_t)1 << plan->nstages);
 }
 
+/* What has other indices than its user's where a row is of several dims. */
+static bool splits_index(const struct hlo_instr *instr) {
+    switch (instr->opcode) {
+    case OP_BROADCAST: return instr->operands[0]->shape->count > 1;
+    case OP_IOTA:
+    case OP_SLICE:
+    case OP_DYNAMIC_SLICE:
+    case OP_PAD:
+    case OP_CONCATENATE:
+    case OP_REVERSE:
+    case OP_TRANSPOSE:
+    case OP_GATHER: return true;
+    default: return false;
+    }
+}
+
+/* One loop over rows of several dims would divide to find its place in each of them. */
+static int64_t period_of(const struct row_plan *plan) {
+    enum { LEAST = 64 };
+    const struct shape *from = plan->hero->operands[0]->shape;
+    int64_t last = from->dims[gen_inner_dim(from)];
+    if (last < LEAST || last >= plan->columns || plan->columns % last != 0) return plan->columns;
+    for (int i = 0; i < plan->nsteps; i++)
+        if (splits_index(plan->steps[i].instr)) return last;
+    return plan->columns;
+}
+
 const struct row_plan *row_plan_new(struct arena *arena, const struct hlo_instr *instr) {
     struct row_plan *plan = arena_alloc(arena, sizeof *plan);
     memset(plan, 0, sizeof *plan);
@@ -155,6 +183,7 @@ const struct row_plan *row_plan_new(struct arena *arena, const struct hlo_instr 
     if (!find_stages(plan)) return NULL;
     if (plan->info) want_outputs(plan);
     plan->block = rows_at_once(plan);
+    plan->period = plan->trailing && plan->block == 1 ? period_of(plan) : plan->columns;
     if (plan->trailing) find_spills(plan);
     return plan;
 }

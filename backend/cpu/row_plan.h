@@ -23,6 +23,7 @@ struct row_plan {
     const struct hlo_instr *hero;
     bool trailing; /* the reduced dims are the last ones */
     int64_t rows, columns;
+    int64_t period; /* columns that a loop goes over at a time: those of the last dim, or all */
     int nstages, nsteps;
     struct row_step *steps; /* in order */
     int64_t block;          /* rows side by side, which share scratch: ROW_BLOCK, or 1 */
