@@ -218,6 +218,8 @@ LLVMValueRef math_pow(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef y);
 LLVMValueRef math_atan2(struct cpu_builder *b, LLVMValueRef y, LLVMValueRef x);
 LLVMValueRef math_rem(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef y);
 LLVMValueRef math_hypot(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef y);
+/* e^x / 2 of double to 2^-28, for |x| of up to 700: what functions of float need. */
+math_function math_half_exp_rough;
 /* e^x * 2^shift without the overflow that e^x alone would have. */
 LLVMValueRef math_exp_scaled(struct cpu_builder *b, LLVMValueRef x, int shift);
 

@@ -168,13 +168,14 @@ struct cpu_reducer {
     enum hlo_opcode op; /* sum, product, maximum or minimum of floats, in any order; else 0 */
     int n, nsums;
     enum element_type element[GEN_MOST_LEAVES], sum[GEN_MOST_LEAVES];
-    bool bits; /* gen_reducer_use_bits */
+    bool bits, complex; /* gen_reducer_in_parts */
 };
 
 void gen_reducer_init(const struct hlo_instr *instr, struct cpu_reducer *reducer);
 /* An extreme of floats is found from their bits as integers: three sums in place of one, each of
- * them one instruction an element. For reducers that run in registers. */
-void gen_reducer_use_bits(struct cpu_reducer *reducer);
+ * them one instruction an element. A sum of complex numbers is one of each part. For reducers that
+ * run in registers. */
+void gen_reducer_in_parts(struct cpu_reducer *reducer);
 /* The values to start from, as sums. */
 void gen_reducer_start(struct cpu_gen *g, const struct hlo_instr *instr,
                        const struct cpu_reducer *r, LLVMValueRef *sums);

@@ -131,6 +131,16 @@ LLVMValueRef math_exp_scaled(struct cpu_builder *b, LLVMValueRef x, int shift) {
     return f_mul(b, p, power_of_two(b, i_sub(b, n, half)));
 }
 
+LLVMValueRef math_half_exp_rough(struct cpu_builder *b, LLVMValueRef x) {
+    static const double magic = 0x1.8p52 + 1022; /* as in exp_reduce */
+    LLVMValueRef n = f_fma(b, x, fk(x, 0x1.71547652b82fep0), fk(x, magic));
+    LLVMValueRef r = f_fma(b, f_addk(b, n, -magic), fk(x, -0x1.62e42fefa39efp-1), x);
+    LLVMValueRef square = f_mul(b, r, r), scale = float_of(b, to_exponent(b, bits_of(b, n)));
+    LLVMValueRef p = POLY_PAIRS(b, r, square, 0.49999993443853386, 0.16666520573407848,
+                                0.041668388735641132, 0.0083687239492258904, 0.0013814583556708583);
+    return f_fma(b, scale, f_fma(b, square, p, r), scale);
+}
+
 /* e^x - 1 for |x| that is not so small that half of it underflows. */
 static LLVMValueRef expm1_core(struct cpu_builder *b, LLVMValueRef x) {
     /* Half of the scale, as 2^n may be just out of range. */

@@ -216,9 +216,15 @@ LLVMValueRef math_sinh(struct cpu_builder *b, LLVMValueRef x) {
 }
 
 LLVMValueRef math_cosh(struct cpu_builder *b, LLVMValueRef x) {
-    if (!is_double(x)) return through_double(b, math_cosh, x);
-    LLVMValueRef half = math_exp_scaled(b, f_abs(b, x), -1);
-    return f_add(b, half, f_div(b, fk(x, 0.25), half));
+    LLVMValueRef a = f_abs(b, x), half;
+    if (is_double(x)) {
+        half = math_exp_scaled(b, a, -1);
+    } else { /* from 100 on the result is infinite */
+        a = select_of(b, f_cmpk(b, LLVMRealOGT, a, 100), fk(a, 100), a);
+        half = math_half_exp_rough(b, to_double(b, a));
+    }
+    LLVMValueRef y = f_add(b, half, f_div(b, fk(half, 0.25), half));
+    return is_double(x) ? y : to_float(b, y);
 }
 
 LLVMValueRef math_asinh(struct cpu_builder *b, LLVMValueRef x) {

@@ -28,8 +28,14 @@ void gen_reducer_init(const struct hlo_instr *instr, struct cpu_reducer *reducer
 
 enum { LARGEST, SMALLEST_UNSIGNED, LARGEST_UNSIGNED, BITS_SUMS };
 
-void gen_reducer_use_bits(struct cpu_reducer *r) {
+void gen_reducer_in_parts(struct cpu_reducer *r) {
     enum element_type type = r->element[0];
+    if (r->n == 1 && element_type_is_complex(type) &&
+        reducer_operation(r->computation) == OP_ADD) {
+        r->complex = true;
+        r->nsums = 2;
+        r->sum[0] = r->sum[1] = type == TYPE_C64 ? TYPE_F32 : TYPE_F64;
+    }
     if (r->op != OP_MAXIMUM && r->op != OP_MINIMUM) return;
     if (r->n != 1 || (type != TYPE_F32 && type != TYPE_BF16 && type != TYPE_F16)) return;
     r->bits = true;
@@ -67,6 +73,19 @@ static LLVMValueRef end_bits(struct cpu_gen *g, const struct cpu_reducer *r,
 
 /* ---- sums of any kind ---- */
 
+static LLVMValueRef added(struct cpu_gen *g, LLVMValueRef a, LLVMValueRef b) {
+    LLVMValueRef sum = LLVMBuildFAdd(g->b.builder, a, b, "");
+    if (LLVMIsAInstruction(sum))
+        LLVMSetFastMathFlags(sum, LLVMFastMathAllowContract | LLVMFastMathAllowReassoc);
+    return sum;
+}
+
+/* Real and imaginary part. */
+static void take_apart(struct cpu_gen *g, LLVMValueRef complex, LLVMValueRef *parts) {
+    for (unsigned k = 0; k < 2; k++)
+        parts[k] = LLVMBuildExtractValue(g->b.builder, complex, k, "");
+}
+
 /* Values of element types as the types that sums are kept in. */
 static void widen(struct cpu_gen *g, const struct cpu_reducer *r, LLVMValueRef *values) {
     for (int k = 0; k < r->n; k++)
@@ -77,7 +96,9 @@ void gen_reducer_start(struct cpu_gen *g, const struct hlo_instr *instr,
                        const struct cpu_reducer *r, LLVMValueRef *sums) {
     for (int k = 0; k < r->n; k++)
         sums[k] = gen_element(g, instr->operands[r->n + k], NULL);
-    if (r->bits)
+    if (r->complex)
+        take_apart(g, sums[0], sums);
+    else if (r->bits)
         sums[0] = sums[1] = sums[2] = to_bits(g, r, sums[0]);
     else
         widen(g, r, sums);
@@ -85,6 +106,13 @@ void gen_reducer_start(struct cpu_gen *g, const struct hlo_instr *instr,
 
 void gen_reducer_step(struct cpu_gen *g, const struct cpu_reducer *r, const LLVMValueRef *sums,
                       LLVMValueRef *elements, LLVMValueRef *out) {
+    if (r->complex) {
+        LLVMValueRef parts[2];
+        take_apart(g, elements[0], parts);
+        for (int k = 0; k < 2; k++)
+            out[k] = added(g, sums[k], parts[k]);
+        return;
+    }
     if (!r->op) {
         LLVMValueRef args[2 * GEN_MOST_LEAVES];
         for (int k = 0; k < r->n; k++) {
@@ -101,7 +129,7 @@ void gen_reducer_step(struct cpu_gen *g, const struct cpu_reducer *r, const LLVM
     widen(g, r, elements);
     LLVMBuilderRef b = g->b.builder;
     switch (r->op) {
-    case OP_ADD: out[0] = LLVMBuildFAdd(b, sums[0], elements[0], ""); break;
+    case OP_ADD: out[0] = added(g, sums[0], elements[0]); return;
     case OP_MULTIPLY: out[0] = LLVMBuildFMul(b, sums[0], elements[0], ""); break;
     default:
         out[0] = emit_intrinsic(&g->b, r->op == OP_MAXIMUM ? "llvm.maximum" : "llvm.minimum", 2,
@@ -113,6 +141,13 @@ void gen_reducer_step(struct cpu_gen *g, const struct cpu_reducer *r, const LLVM
 }
 
 void gen_reducer_end(struct cpu_gen *g, const struct cpu_reducer *r, LLVMValueRef *sums) {
+    if (r->complex) {
+        LLVMValueRef whole = LLVMGetUndef(cpu_value_type(&g->b, r->element[0]));
+        for (unsigned k = 0; k < 2; k++)
+            whole = LLVMBuildInsertValue(g->b.builder, whole, sums[k], k, "");
+        sums[0] = whole;
+        return;
+    }
     if (r->bits) sums[0] = end_bits(g, r, sums);
     for (int k = 0; k < r->n && !r->bits; k++)
         sums[k] = cpu_emit_convert(&g->b, sums[k], r->sum[k], r->element[k]);

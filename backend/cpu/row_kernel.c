@@ -178,7 +178,7 @@ static void emit_stage(struct rows *r, int stage, LLVMValueRef row) {
         const struct row_step *step = &r->plan->steps[i];
         if (step->instr->opcode != OP_REDUCE || step->stage != stage) continue;
         gen_reducer_init(step->instr, &reducers[n]);
-        gen_reducer_use_bits(&reducers[n]);
+        gen_reducer_in_parts(&reducers[n]);
         gen_reducer_start(g, step->instr, &reducers[n], values);
         slots[n] = arena_array(g->arena, (size_t)reducers[n].nsums, sizeof **slots);
         gen_reducer_slots(g, &reducers[n], slots[n], values);
@@ -460,7 +460,7 @@ static int start_few(struct rows *r, struct few_sums *sums, int64_t columns) {
         struct few_sums *s = &sums[n++];
         s->reduce = r->plan->steps[i].instr;
         gen_reducer_init(s->reduce, &s->reducer);
-        gen_reducer_use_bits(&s->reducer);
+        gen_reducer_in_parts(&s->reducer);
         gen_reducer_start(g, s->reduce, &s->reducer, values);
         for (int64_t c = 0; c < columns; c++) {
             s->slots[c] = arena_array(g->arena, (size_t)s->reducer.nsums, sizeof *s->slots[c]);
