@@ -57,6 +57,20 @@ static const char *const programs[] = {
         "  x = f32[3,5,77] exponential(d) w = f32[3,5] reduce(x, z), dimensions={2}, to_apply=s\n"
         "  sb = f32[3,5,77] broadcast(w), dimensions={0,1}\n"
         "  ROOT q = f32[3,5,77] divide(x, sb) }",
+    /* rows of several dims, of which some values know one only; short last dims; complex sums */
+    SUM "ENTRY e { p = f32[3,5,77] parameter(0) q = f32[5] parameter(1) z = f32[] constant(0)\n"
+        "  c = f32[3,5,77] broadcast(q), dimensions={1} d = f32[3,5,77] multiply(p, c)\n"
+        "  w = f32[3] reduce(d, z), dimensions={1,2}, to_apply=s\n"
+        "  sb = f32[3,5,77] broadcast(w), dimensions={0}\n"
+        "  ROOT a = f32[3,5,77] add(d, sb) }",
+    SUM "ENTRY e { p = f32[40,33,5] parameter(0) q = f32[33] parameter(1) z = f32[] constant(2)\n"
+        "  c = f32[40,33,5] broadcast(q), dimensions={1} d = f32[40,33,5] multiply(p, c)\n"
+        "  ROOT w = f32[33] reduce(d, z), dimensions={2,0}, to_apply=s }",
+    "s { a = c64[] parameter(0) b = c64[] parameter(1) ROOT r = c64[] add(a, b) }\n"
+    "ENTRY e { p = c64[7,301] parameter(0) z = c64[] constant((1, -2))\n"
+    "  a = c64[7] reduce(p, z), dimensions={1}, to_apply=s\n"
+    "  b = c64[301] reduce(p, z), dimensions={0}, to_apply=s\n"
+    "  ROOT t = (c64[7], c64[301]) tuple(a, b) }",
     /* running sums both ways, along each dim; windows */
     SUM "ENTRY e { p = f32[6,300] parameter(0) z = f32[] constant(0)\n"
         "  a = f32[6,300] reduce-window(p, z), window={size=1x300 pad=0_0x299_0}, to_apply=s\n"

@@ -30,8 +30,7 @@ enum { LARGEST, SMALLEST_UNSIGNED, LARGEST_UNSIGNED, BITS_SUMS };
 
 void gen_reducer_in_parts(struct cpu_reducer *r) {
     enum element_type type = r->element[0];
-    if (r->n == 1 && element_type_is_complex(type) &&
-        reducer_operation(r->computation) == OP_ADD) {
+    if (r->n == 1 && element_type_is_complex(type) && reducer_operation(r->computation) == OP_ADD) {
         r->complex = true;
         r->nsums = 2;
         r->sum[0] = r->sum[1] = type == TYPE_C64 ? TYPE_F32 : TYPE_F64;
