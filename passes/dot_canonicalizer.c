@@ -1,13 +1,13 @@
 /* Products in the form that backends do best: transposes of operands become dimension numbers, a
  * transposed result has the operands the other way round, and a convolution with a window of one
  * element is a dot. */
-#include "passes/rewrite.h"
+#include "passes/dot_sides.h"
 
-static void renumber(struct hlo_instr *dot, enum attr_key key, struct int_list order) {
+void dot_renumber(struct hlo_instr *dot, enum attr_key key, const int64_t *order) {
     struct int_list dims = instr_ints(dot, key);
     int64_t moved[SHAPE_MAX_RANK];
     for (int i = 0; i < dims.count; i++)
-        moved[i] = order.v[dims.v[i]];
+        moved[i] = order[dims.v[i]];
     if (dims.count > 0) instr_set_ints(dot, key, dims.count, moved);
 }
 
@@ -37,8 +37,8 @@ static struct hlo_instr *fold_transpose(struct pass_context *context, struct hlo
         struct hlo_instr *operands[2] = {dot->operands[0], dot->operands[1]};
         operands[side] = transpose->operands[0];
         struct hlo_instr *with = instr_clone(dot, dot->parent, dot, NULL, operands);
-        renumber(with, contracting[side], order);
-        renumber(with, batch[side], order);
+        dot_renumber(with, contracting[side], order.v);
+        dot_renumber(with, batch[side], order.v);
         return with;
     }
     return NULL;
@@ -68,25 +68,32 @@ static void swap_dims(struct hlo_instr *dot, enum attr_key a, enum attr_key b) {
     }
 }
 
-/* Every sum stays as it is, with its factors the other way round. */
-static struct hlo_instr *transpose_of_dot(struct pass_context *context,
-                                          struct hlo_instr *transpose) {
-    struct hlo_instr *dot = transpose->operands[0];
+bool dot_may_swap(const struct hlo_instr *dot) {
     struct int_list precision = instr_ints(dot, ATTR_OPERAND_PRECISION);
     if (dot->opcode != OP_DOT || dot->noperands != 2 || !instr_has_one_user(dot) || dot->ncontrol ||
         instr_attr(dot, ATTR_SPARSITY) ||
         (precision.count == 2 && precision.v[0] != precision.v[1]))
-        return NULL;
-    if (shape_is_dynamic(dot->shape) || !shape_layout_is_default(dot->shape) ||
-        !shape_layout_is_default(transpose->shape) || !swaps_sides(transpose, dot))
-        return NULL;
-    MAY_REWRITE(context);
+        return false;
+    return !shape_is_dynamic(dot->shape) && shape_layout_is_default(dot->shape);
+}
+
+struct hlo_instr *dot_swapped(struct hlo_instr *dot, struct hlo_instr *before,
+                              const struct shape *shape) {
     struct hlo_instr *operands[2] = {dot->operands[1], dot->operands[0]};
-    struct hlo_instr *with =
-        instr_clone(dot, transpose->parent, transpose, transpose->shape, operands);
+    struct hlo_instr *with = instr_clone(dot, before->parent, before, shape, operands);
     swap_dims(with, ATTR_LHS_BATCH_DIMS, ATTR_RHS_BATCH_DIMS);
     swap_dims(with, ATTR_LHS_CONTRACTING_DIMS, ATTR_RHS_CONTRACTING_DIMS);
     return with;
+}
+
+static struct hlo_instr *transpose_of_dot(struct pass_context *context,
+                                          struct hlo_instr *transpose) {
+    struct hlo_instr *dot = transpose->operands[0];
+    if (!dot_may_swap(dot) || !shape_layout_is_default(transpose->shape) ||
+        !swaps_sides(transpose, dot))
+        return NULL;
+    MAY_REWRITE(context);
+    return dot_swapped(dot, transpose, transpose->shape);
 }
 
 /* ---- convolutions ---- */

@@ -176,6 +176,15 @@ static void blocks(void **state) {
     check(&deep, true);
     struct product_spec tall = plain(TYPE_F32, 1, 1500, 20, 40, false, false);
     check(&tall, false);
+    /* Rows of A that lie side by side in parts: A[5][100][45], summed over the middle. */
+    for (int pairs = 0; pairs < 2; pairs++) {
+        struct product_spec parts =
+            plain(pairs ? TYPE_BF16 : TYPE_F32, 1, 225, 70, 100, true, true);
+        parts.c_type = TYPE_F32;
+        parts.m = (struct product_dims){2, {{5, 4500, 0, 45 * 70}, {45, 1, 0, 70}}};
+        parts.k.v[0].a = 45;
+        check(&parts, false);
+    }
 }
 
 /* Few rows of A, or few columns of B, and a matrix that is too large to be packed for them. */

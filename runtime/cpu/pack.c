@@ -141,7 +141,10 @@ INLINE void pairs_of_rows(enum hlocc_rt_pack_kind kind, const struct panels *p, 
 /* Widths that are known while this is compiled are a few vectors. */
 INLINE void rows_by_width(enum hlocc_rt_pack_kind kind, const struct panels *p, bool pairs) {
     switch (p->width) {
+    case 4: pairs ? pairs_of_rows(kind, p, 4) : rows(kind, p, 4); break;
+    case 6: pairs ? pairs_of_rows(kind, p, 6) : rows(kind, p, 6); break;
     case 8: pairs ? pairs_of_rows(kind, p, 8) : rows(kind, p, 8); break;
+    case 12: pairs ? pairs_of_rows(kind, p, 12) : rows(kind, p, 12); break;
     case 16: pairs ? pairs_of_rows(kind, p, 16) : rows(kind, p, 16); break;
     case 32: pairs ? pairs_of_rows(kind, p, 32) : rows(kind, p, 32); break;
     default: pairs ? pairs_of_rows(kind, p, p->width) : rows(kind, p, p->width); break;
@@ -272,6 +275,13 @@ static void transposed(const struct packing *p, const int64_t *columns, int64_t 
     gather(&along, columns, p->pairs ? 2 * whole : whole, count, to);
 }
 
+/* Whether the columns of a panel lie side by side, as those of a transposed matrix do. */
+static bool are_neighbours(const struct packing *p, const int64_t *columns) {
+    for (int64_t j = 1; j < p->width; j++)
+        if (columns[j] != columns[0] + j * p->config[PACK_FROM_SIZE]) return false;
+    return p->config[PACK_KIND] != PACK_OTHER;
+}
+
 void hlocc_rt_pack(const int64_t *config, hlocc_rt_convert *convert, const char *from,
                    const int64_t *columns, const int64_t *taps, int64_t ntaps, int64_t run,
                    char *to, int64_t n, int64_t panel_bytes) {
@@ -290,6 +300,9 @@ void hlocc_rt_pack(const int64_t *config, hlocc_rt_convert *convert, const char 
             char *panel = to + j / p.width * panel_bytes;
             if (config[PACK_MODE] == PACK_TRANSPOSE)
                 transposed(&p, columns + j, run, panel);
+            else if (n - j >= p.width && are_neighbours(&p, columns + j))
+                kinds[config[PACK_KIND]].rows(&(struct panels){p.from + columns[j], p.step, run,
+                                                               panel, 1, panel_bytes, p.width});
             else
                 gather(&p, columns + j, 0, run, panel);
         }
