@@ -197,13 +197,19 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high) {
     return x < low ? low : x > high ? high : x;
 }
 
-/* Elements of the copy for bands of one row, and how many more each further row takes. */
-static int64_t choose_band(const struct conv *v, const struct product_stage *s, int64_t other,
-                           int64_t l2) {
+/* Rows of a band whose copy takes no more than so many bytes. */
+static int64_t band_within(const struct product_stage *s, int64_t other, int64_t bytes) {
     int64_t row = s->channels * 4;
     for (int d = 1; d < s->rank; d++)
         row *= s->dim[d].extent;
-    int64_t fits = (l2 / 2 / clamp(row, 1, l2) - other) / clamp(s->step, 1, 1 << 20) + 1;
+    return (bytes / clamp(row, 1, bytes) - other) / clamp(s->step, 1, 1 << 20) + 1;
+}
+
+/* Rows of dimension 0 in a band; `other`: positions of a band of one row but the first. */
+static int64_t choose_band(const struct conv *v, const struct product_stage *s, int64_t other,
+                           int64_t l2) {
+    enum { LEAST_ROWS = 48 }; /* of the product: the kernel is read once for each band */
+    int64_t fits = band_within(s, other, l2 / 2), places = 1;
     if (s->when == STAGE_BLOCK) {
         int64_t inner = 1; /* about 256 of k at a time */
         for (int d = 1; d < s->rank; d++)
@@ -215,6 +221,10 @@ static int64_t choose_band(const struct conv *v, const struct product_stage *s, 
     int64_t bands = clamp(8 / clamp(blocks, 1, 8), 1, 8);
     int64_t most = (s->count + bands - 1) / bands;
     int64_t band = clamp(fits, 1, most);
+    for (int d = 1; d < s->rank; d++)
+        places *= positions(v, d);
+    int64_t least = (LEAST_ROWS + places - 1) / places;
+    if (band < least) band = clamp(least, band, clamp(band_within(s, other, 4 * l2), band, most));
     bands = (s->count + band - 1) / band;
     return (s->count + bands - 1) / bands;
 }

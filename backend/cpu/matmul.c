@@ -86,6 +86,11 @@ struct k_range {
     LLVMValueRef rows;             /* taps * run */
 };
 
+/* Rows of B before the range, all taps in order. */
+static LLVMValueRef first_row(struct product *q, const struct k_range *range) {
+    return ir_mulk(q->b, range->first, q->p->taps > 1 ? q->p->run : 1);
+}
+
 /* Elements of k in a range of pairs. */
 static LLVMValueRef elements_in(struct product *q, const struct k_range *range) {
     struct cpu_builder *b = q->b;
@@ -272,14 +277,16 @@ static struct ahead look_ahead(struct product *q, const struct k_range *range,
     struct ahead nothing = {0, LLVMGetUndef(ir_pointer(b)), LLVMGetUndef(ir_i64(b))};
     bool linear = product_dims_linear(&p->spec.n, PRODUCT_B, &n_step);
     bool by_rows = n_step == 1, by_columns = inner_k(q)->b == 1;
-    if (p->b_mode != B_PACKED || p->taps > 1 || has_pairs(q)) return nothing;
-    if (p->spec.stage.when != STAGE_NEVER || !linear || by_rows == by_columns) return nothing;
+    if (p->b_mode != B_PACKED || has_pairs(q) || p->run < MATMUL_KERNEL_STEPS) return nothing;
+    if (p->spec.stage.when == STAGE_BLOCK || !linear || by_rows == by_columns) return nothing;
+    int64_t row;
+    if (!product_dims_linear(&p->spec.k, PRODUCT_B, &row)) return nothing;
     int64_t next = next_panel(q, n_step);
     if (next == 0 && (p->shares_b || p->k_blocks == 1)) return nothing;
     if (product_k_rows(p) < LEAST_STEPS) return nothing;
     /* The next block of k, and after the last one, or where all of k is packed at once, the next
      * columns. */
-    LLVMValueRef first = range->first, offset = ir_k(b, next);
+    LLVMValueRef first = first_row(q, range), offset = ir_k(b, next);
     LLVMValueRef column = ir_add(b, q->n0, place->j);
     LLVMValueRef there = i_cmp(b, LLVMIntSLT, ir_addk(b, column, p->n_block), ir_k(b, p->n));
     if (p->n <= p->n_block) there = LLVMConstInt(int_type(b, 1), next != 0, false);
@@ -291,6 +298,7 @@ static struct ahead look_ahead(struct product *q, const struct k_range *range,
     }
     LLVMValueRef tile = place->number;
     int64_t steps = (product_k_rows(p) + MATMUL_KERNEL_STEPS - 1) / MATMUL_KERNEL_STEPS;
+    steps *= MATMUL_KERNEL_LINES;
     if (by_rows) {
         tile = ir_mulk(b, tile, steps);
         there = i_and(b, there, i_cmp(b, LLVMIntSLT, tile, range->rows));
@@ -301,7 +309,7 @@ static struct ahead look_ahead(struct product *q, const struct k_range *range,
     }
     offset = ir_add(b, offset, ir_mulk(b, first, k_step));
     offset = ir_add(b, offset, ir_mulk(b, column, n_step * q->b_size));
-    int64_t step = by_rows ? k_step : MATMUL_KERNEL_STEPS * q->b_size;
+    int64_t step = by_rows ? k_step : MATMUL_KERNEL_STEPS / MATMUL_KERNEL_LINES * q->b_size;
     return (struct ahead){MATMUL_AHEAD, select_of(b, there, ir_at(b, q->bb, offset), place->a),
                           select_of(b, there, ir_k(b, step), ir_k(b, 0))};
 }
@@ -338,7 +346,8 @@ static struct kernel_call choose_kernel(struct product *q, const struct k_range 
         LLVMValueRef packs = packs_panel(q, place);
         int64_t row = stride_bytes(q, inner_k(q), PRODUCT_B);
         LLVMValueRef columns = ir_mulk(b, ir_add(b, q->n0, place->j), q->b_size);
-        LLVMValueRef from = ir_at(b, q->bb, ir_add(b, ir_mulk(b, range->first, row), columns));
+        LLVMValueRef from = ir_mulk(b, first_row(q, range), row);
+        from = ir_at(b, q->bb, ir_add(b, from, columns));
         call.kernel = select_of(
             b, packs, matmul_kernel(b, q->target, &q->tile, extras | MATMUL_PACKS), call.kernel);
         call.b = select_of(b, packs, from, call.b);
@@ -565,7 +574,7 @@ static void emit_unit(struct product *q, LLVMValueRef m_block) {
     struct k_range range = range_of(q, blocks.i);
     LLVMValueRef row0 = ir_k(b, 0);
     if (p->shares_b || p->b_mode != B_PACKED) {
-        row0 = ir_mulk(b, range.first, p->taps > 1 ? p->run : 1);
+        row0 = first_row(q, &range);
     } else {
         pack_b(q, &range, row0, q->depth);
     }

@@ -282,11 +282,13 @@ static void steps(struct kernel *k, struct state *s, LLVMValueRef count) {
 static void steps_asking(struct kernel *k, struct state *s, LLVMValueRef run) {
     struct cpu_builder *b = k->b;
     struct step_loop loop = step_loop_begin(k, s, run, "steps");
-    matmul_prefetch(b, s->next, false, MATMUL_NEAR_L2);
+    LLVMTypeRef byte = LLVMInt8TypeInContext(b->context);
+    for (int i = 0; i < MATMUL_KERNEL_LINES; i++) {
+        matmul_prefetch(b, s->next, false, MATMUL_NEAR_L2);
+        s->next = LLVMBuildGEP2(b->builder, byte, s->next, &k->next_step, 1, "");
+    }
     LLVMValueRef count = ir_min(b, loop.left, ir_k(b, MATMUL_KERNEL_STEPS));
     steps(k, s, count);
-    s->next = LLVMBuildGEP2(b->builder, LLVMInt8TypeInContext(b->context), loop.phis.next,
-                            &k->next_step, 1, "");
     step_loop_end(k, s, &loop, LLVMBuildNSWSub(b->builder, loop.left, count, ""));
 }
 

@@ -26,8 +26,8 @@ int64_t matmul_low_tiles(const struct matmul_tile *tile, int64_t last, int64_t m
 
 /* What a kernel does besides. */
 enum matmul_extras {
-    /* Every MATMUL_KERNEL_STEPS steps of k (at most) the line at next is asked for and next goes on
-     * by next_step; any address will do. */
+    /* Every MATMUL_KERNEL_STEPS steps of k (at most) MATMUL_KERNEL_LINES lines are asked for: that
+     * at next, which then goes on by next_step, and so on; any address will do. */
     MATMUL_AHEAD = 1,
     /* The rows of B are written to `to` as well, one after the other. */
     MATMUL_PACKS = 2,
@@ -46,7 +46,7 @@ LLVMValueRef matmul_kernel_emit(struct cpu_builder *b, const struct cpu_target *
 /* The same, or a pointer to one of the runtime's (cpu_target.kernels), for ir_call. */
 LLVMValueRef matmul_kernel(struct cpu_builder *b, const struct cpu_target *target,
                            const struct matmul_tile *tile, enum matmul_extras extras);
-enum { MATMUL_KERNEL_ARGUMENTS = 15, MATMUL_KERNEL_STEPS = 16 };
+enum { MATMUL_KERNEL_ARGUMENTS = 15, MATMUL_KERNEL_STEPS = 16, MATMUL_KERNEL_LINES = 2 };
 
 enum {
     MATMUL_MOST_ROWS = 12,

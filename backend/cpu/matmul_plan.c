@@ -103,6 +103,7 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high) {
 }
 
 static void choose_k_block(struct product_plan *p, const struct cpu_target *target) {
+    enum { FEW_ROWS = 96 };
     /* A tile's rows of A stay in the first-level cache while panels of B pass. */
     int64_t most = target->l1 * 3 / 8 / (p->rows * element_type_size(p->type));
     most = clamp(most, 64, 1024);
@@ -120,6 +121,9 @@ static void choose_k_block(struct product_plan *p, const struct cpu_target *targ
     int64_t unit = p->taps > 1 ? p->run : 1, count = p->k / unit;
     /* Fewer blocks write C less often, which is worth more of that cache. */
     int64_t longest = p->a_mode == A_IN_PLACE ? 5 * most / 2 : 5 * most / 4;
+    /* What few rows take with a block is no longer than to read the next one from memory, which
+     * they ask for: both have to be in the second-level cache. */
+    if (p->m <= FEW_ROWS && longest > most) longest = most;
     int64_t blocks = (p->k + longest - 1) / longest;
     if (blocks > count) blocks = count;
     p->k_block = (count + blocks - 1) / blocks;
@@ -267,9 +271,11 @@ static void choose_units(struct product_plan *p, const struct cpu_target *target
                   (product_m_blocks(p) > 1 || (p->n_outermost && p->batch > 1)) &&
                   p->spec.stage.when != STAGE_BLOCK && p->k * p->n_block * size <= 4 * target->l2;
     const struct product_dims *n = &p->spec.n;
-    p->packs_first = p->b_mode == B_PACKED && p->taps == 1 && p->pair == TYPE_INVALID &&
+    int64_t row;
+    p->packs_first = p->b_mode == B_PACKED && p->pair == TYPE_INVALID &&
                      same_bits(p->spec.b_type, p->type) && n->count == 1 && n->v[0].b == 1 &&
-                     p->spec.stage.when == STAGE_NEVER;
+                     product_dims_linear(&p->spec.k, PRODUCT_B, &row) &&
+                     p->spec.stage.when != STAGE_BLOCK;
     if (p->a_mode == A_IN_PLACE && p->spec.stage.when != STAGE_BLOCK) {
         struct matmul_tile tile = {.rows = p->rows, .vectors = p->vectors};
         int64_t last = product_last_rows(p), all = last == p->m_block ? last : p->m;

@@ -327,6 +327,30 @@ static void several_dimensions(void **state) {
     check(&s, false);
 }
 
+/* The same with so many channels that each place of the window is a block of k: the kernels that
+ * read a panel of B first pack it. */
+static void places_in_blocks(void **state) {
+    (void)state;
+    for (int64_t n = 64; n <= 150; n += 43) {
+        struct product_spec s = {.a_type = TYPE_F32, .b_type = TYPE_F32, .c_type = TYPE_F32};
+        int64_t c = 400, row = 9 * c;
+        s.batch = (struct product_dims){1, {{2, 11 * row, 0, 5 * 4 * n}}};
+        s.m = (struct product_dims){2, {{5, 2 * row, 0, 4 * n}, {4, 2 * c, 0, n}}};
+        s.n = (struct product_dims){1, {{n, 0, 1, 1}}};
+        s.k = (struct product_dims){3, {{3, row, 3 * c * n, 0}, {3, c, c * n, 0}, {c, 1, n, 0}}};
+        struct compiled_product p = testing_compile(&s, NULL, false, NULL);
+        assert_true(p.plan.packs_first);
+        assert_true(p.plan.taps > 1 && p.plan.k_blocks > 1);
+        testing_free(&p);
+        check(&s, false);
+        s.k.v[0].b = c * n, s.k.v[1].b = 3 * c * n; /* rows of B that do not follow each other */
+        p = testing_compile(&s, NULL, false, NULL);
+        assert_false(p.plan.packs_first);
+        testing_free(&p);
+        check(&s, false);
+    }
+}
+
 /* B in panels of 8 to 64 columns, whichever the tile here has, and B whose rows are read in place.
  */
 static void b_in_place(void **state) {
@@ -388,11 +412,17 @@ static void target_data(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes),          cmocka_unit_test(blocks),
-        cmocka_unit_test(element_types),  cmocka_unit_test(several_dimensions),
-        cmocka_unit_test(other_machines), cmocka_unit_test(pairs),
-        cmocka_unit_test(b_in_place),     cmocka_unit_test(target_data),
-        cmocka_unit_test(few_rows),       cmocka_unit_test(small_products),
+        cmocka_unit_test(sizes),
+        cmocka_unit_test(blocks),
+        cmocka_unit_test(element_types),
+        cmocka_unit_test(several_dimensions),
+        cmocka_unit_test(other_machines),
+        cmocka_unit_test(pairs),
+        cmocka_unit_test(b_in_place),
+        cmocka_unit_test(target_data),
+        cmocka_unit_test(few_rows),
+        cmocka_unit_test(small_products),
+        cmocka_unit_test(places_in_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

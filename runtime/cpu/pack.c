@@ -95,14 +95,19 @@ struct panels {
     int64_t panels, panel_bytes, width;
 };
 
-/* One row of all panels after the other, so that memory is read in long runs. */
+enum { AHEAD = 16 }; /* rows */
+
+/* One row of all panels after the other, so that memory is read in long runs. The rows are parts of
+ * longer ones: what comes next is asked for. */
 INLINE void rows(enum hlocc_rt_pack_kind kind, const struct panels *p, int64_t width) {
     int from_bytes = from_size(kind), to_bytes = to_size(kind);
     struct panels here = *p; /* which no store can change */
     for (int64_t k = 0; k < here.count; k++) {
         const char *restrict from = here.from + k * here.step;
         char *restrict to = here.to + k * width * to_bytes;
+        int64_t ahead = k + AHEAD < here.count ? AHEAD * here.step : 0;
         for (int64_t i = 0; i < here.panels; i++) {
+            __builtin_prefetch(from + ahead);
 #pragma GCC ivdep
 #pragma GCC unroll 1
             for (int64_t j = 0; j < width; j++)
