@@ -162,6 +162,43 @@ static bool few_operands(const struct fuser *fuser, struct group *const *groups,
     return total < fuser->policy->most_operands;
 }
 
+/* Computing it where it is read costs no more than a kernel of its own, for `evals` elements. */
+static bool inlining_pays(const struct fuser *fuser, const struct hlo_instr *instr, double evals) {
+    double load = element_load_cost(instr->shape->type), cost = instr_element_cost(fuser, instr);
+    double count = (double)instr->shape->count;
+    return evals * cost <= count * (cost + load) + evals * load + fuser->policy->kernel_cost;
+}
+
+static int most_copies(const struct group *group) {
+    int most = 1;
+    for (int i = 0; i < group->count; i++)
+        if (group->members[i].use.copies > most) most = group->members[i].use.copies;
+    return most;
+}
+
+/* As one kernel they would compute what `from` makes anew for each place at which `into` reads it:
+ * at more than it costs now, or in very much code. */
+static bool repeats(struct fuser *fuser, const struct group *from, const struct group *into) {
+    bool loops = from->shape == FUSION_SHAPE_LOOP && into->shape == FUSION_SHAPE_LOOP;
+    int copies = 1;
+    for (int i = 0; i < from->count; i++) {
+        const struct hlo_instr *made = from->members[i].instr;
+        if (node_of(made)->owner != from || group_member(into, made)) continue;
+        struct fusion_use use = group_use_of(fuser, into, made);
+        if (use.copies == 0 || use.class == 0) continue;
+        if (loops && !inlining_pays(fuser, made, use.evals)) return true;
+        copies += use.copies;
+    }
+    return copies > 1 && copies * most_copies(from) > FUSION_MOST_COPIES;
+}
+
+static bool one_repeats_another(struct fuser *fuser, struct group *const *groups, int count) {
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < count; k++)
+            if (i != k && repeats(fuser, groups[i], groups[k])) return true;
+    return false;
+}
+
 /* The groups, and instr where not NULL, become the first group, if that is one kernel. */
 static bool join_all(struct fuser *fuser, struct group *const *groups, int count,
                      struct hlo_instr *instr) {
@@ -170,6 +207,7 @@ static bool join_all(struct fuser *fuser, struct group *const *groups, int count
     if (!few_operands(fuser, groups, count)) return false;
     if ((count > 1 || instr) && group_is_cyclic(fuser, groups, count, instr)) return false;
     enum fusion_shape shape = info->shape;
+    if (one_repeats_another(fuser, groups, count)) return false;
     for (int i = 1; i < count; i++)
         group_merge(fuser, groups[0], groups[i]);
     groups[0]->shape = shape;
@@ -179,13 +217,6 @@ static bool join_all(struct fuser *fuser, struct group *const *groups, int count
     group_add(fuser, groups[0], instr, use);
     node_of(instr)->owner = groups[0];
     return true;
-}
-
-/* Computing it where it is read costs no more than a kernel of its own, for `evals` elements. */
-static bool inlining_pays(const struct fuser *fuser, const struct hlo_instr *instr, double evals) {
-    double load = element_load_cost(instr->shape->type), cost = instr_element_cost(fuser, instr);
-    double count = (double)instr->shape->count;
-    return evals * cost <= count * (cost + load) + evals * load + fuser->policy->kernel_cost;
 }
 
 /* As one more output of one of the kernels that read it. */
@@ -289,21 +320,6 @@ static void visit_hero(struct fuser *fuser, struct hlo_instr *instr, struct read
     if (!join_as_output(fuser, instr, readers, false)) start(fuser, instr, true);
 }
 
-/* As one loop they would compute what one of them makes for the other anew for each place that
- * reads it, at more than it costs now. */
-static bool merging_repeats(struct fuser *fuser, struct group *const *pair) {
-    for (int side = 0; side < 2; side++) {
-        if (pair[side]->shape != FUSION_SHAPE_LOOP) return false;
-        for (int i = 0; i < pair[side]->count; i++) {
-            const struct hlo_instr *made = pair[side]->members[i].instr;
-            if (node_of(made)->owner != pair[side] || group_member(pair[1 - side], made)) continue;
-            struct fusion_use use = group_use_of(fuser, pair[1 - side], made);
-            if (use.copies > 0 && !inlining_pays(fuser, made, use.evals)) return true;
-        }
-    }
-    return false;
-}
-
 /* Kernels that read the same array, if it is a good part of what they touch, read it once. */
 static void merge_siblings(struct fuser *fuser, struct hlo_instr *instr) {
     struct readers readers;
@@ -318,7 +334,6 @@ static void merge_siblings(struct fuser *fuser, struct hlo_instr *instr) {
             if (group_member(pair[0], instr) || group_member(pair[1], instr)) continue;
             double elements = (double)instr->shape->count;
             if (elements * 4 < pair[0]->elements && elements * 4 < pair[1]->elements) continue;
-            if (merging_repeats(fuser, pair)) continue;
             join_all(fuser, pair, 2, NULL);
         }
     }

@@ -58,6 +58,14 @@ static struct member *merged_members(struct fuser *fuser, const struct group *a,
     return all;
 }
 
+/* Of all members, anew: what one group made, the other may read. Users come before operands. */
+static void count_uses(struct fuser *fuser, struct group *group) {
+    for (int i = 0; i < group->count; i++) {
+        struct fusion_use use = group_use_of(fuser, group, group->members[i].instr);
+        if (use.copies > 0) group->members[i].use = use; /* others are results: as they were */
+    }
+}
+
 void group_merge(struct fuser *fuser, struct group *into, struct group *from) {
     int count;
     struct member *all = merged_members(fuser, into, from, &count);
@@ -77,6 +85,7 @@ void group_merge(struct fuser *fuser, struct group *into, struct group *from) {
     into->code += from->code;
     from->count = 0;
     from->open = false;
+    count_uses(fuser, into);
 }
 
 /* ---- what the groups would be as one ---- */
