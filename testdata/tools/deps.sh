@@ -44,12 +44,15 @@ include=$($config --includedir)
 shared="-L$dir -Wl,-rpath,$dir $($config --link-shared --libs)"
 libs=$shared
 static=$($config --link-static --libs $parts 2>/dev/null || true)
-for zstd in -lzstd -l:libzstd.so.1; do
-    try="-L$dir $static -lstdc++ -lrt -ldl -lz $zstd"
-    if [ -n "$static" ] && gcc -I"$include" "$tmp/t.c" -o "$tmp/t" $try -lm -lpthread 2>/dev/null; then
-        libs=$try
-        break
-    fi
+# The same for C++'s own, whose symbols are half of what the dynamic linker has to look up.
+for rest in "-static-libgcc -l:libstdc++.a -lrt -ldl -l:libz.a" "-lstdc++ -lrt -ldl -lz"; do
+    for zstd in -lzstd -l:libzstd.so.1; do
+        try="-L$dir $static $rest $zstd"
+        if [ -n "$static" ] && gcc -I"$include" "$tmp/t.c" -o "$tmp/t" $try -lm -lpthread 2>/dev/null; then
+            libs=$try
+            break 2
+        fi
+    done
 done
 echo "LLVM_CFLAGS := -isystem $include"
 echo "LLVM_LIBS := $libs"
