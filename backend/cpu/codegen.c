@@ -23,7 +23,7 @@ void codegen_ignore_remark(LLVMDiagnosticInfoRef info, void *data) {
 static const char *const pipelines[] = {
     "function(sroa)",
     "function(sroa,early-cse)",
-    "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,loop-mssa(licm),loop-"
+    "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,adce,loop-mssa(licm),loop-"
     "vectorize,"
     "instcombine<no-verify-fixpoint>,loop-mssa(licm),simplifycfg)",
     "default<O3>",
