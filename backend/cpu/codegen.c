@@ -8,6 +8,7 @@
 #include <llvm-c/Core.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 
+#include "backend/cpu/half.h"
 #include "backend/cpu/machine.h"
 
 static const struct src_loc nowhere = {0};
@@ -69,6 +70,7 @@ static bool optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, int lev
     mark_final(module, true);
     bool ok = run_passes(module, machine, pipelines[level < 0 ? 0 : level > 3 ? 3 : level], diag);
     mark_final(module, false);
+    half_widen(module);
     return ok;
 }
 

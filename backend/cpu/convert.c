@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backend/cpu/emit.h"
+#include "backend/cpu/half.h"
 #include "ir/number.h"
 
 /* Where a small float format differs from the IEEE pattern. */
@@ -187,6 +188,7 @@ static LLVMValueRef decode_float(struct cpu_builder *b, LLVMValueRef v, enum ele
         return float_of(b, i_shlk(b, v, 16));
     }
     if (type == TYPE_F16) {
+        half_mark(b->builder);
         v = LLVMBuildBitCast(b->builder, v, LLVMHalfTypeInContext(b->context), "");
         return LLVMBuildFPExt(b->builder, v, LLVMFloatTypeInContext(b->context), "");
     }

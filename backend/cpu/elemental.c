@@ -15,17 +15,6 @@ static LLVMValueRef min_max(struct cpu_builder *b, const char *name, LLVMValueRe
     return emit_intrinsic(b, name, 2, (LLVMValueRef[]){x, y});
 }
 
-/* Maximum or minimum of f16 values as floats. Spelled out: LLVM 19 makes llvm.maximum of widened
- * halves one of halves, and then loses NaN. */
-static LLVMValueRef half_min_max(struct cpu_builder *b, bool max, LLVMValueRef x, LLVMValueRef y) {
-    LLVMValueRef first = f_cmp(b, max ? LLVMRealOGT : LLVMRealOLT, x, y);
-    LLVMValueRef picked = select_of(b, first, x, y);
-    LLVMValueRef both =
-        max ? i_and(b, bits_of(b, x), bits_of(b, y)) : i_or(b, bits_of(b, x), bits_of(b, y));
-    picked = select_of(b, f_cmp(b, LLVMRealOEQ, x, y), float_of(b, both), picked);
-    return select_of(b, f_cmp(b, LLVMRealUNO, x, y), f_add(b, x, y), picked);
-}
-
 /* ---- comparison ---- */
 
 static LLVMRealPredicate real_predicate(int64_t direction) {
@@ -295,12 +284,6 @@ static LLVMValueRef emit_real(struct cpu_builder *b, const struct hlo_instr *ins
     if (instr->opcode == OP_REAL) return v[0];
     for (int i = 0; i < instr->noperands && i < 3; i++)
         wide[i] = cpu_widen(b, v[i], type);
-    if (type == TYPE_F16 && (instr->opcode == OP_MAXIMUM || instr->opcode == OP_MINIMUM))
-        return cpu_narrow(b, half_min_max(b, instr->opcode == OP_MAXIMUM, wide[0], wide[1]), type);
-    if (type == TYPE_F16 && instr->opcode == OP_CLAMP) {
-        wide[1] = half_min_max(b, true, wide[0], wide[1]);
-        return cpu_narrow(b, half_min_max(b, false, wide[1], wide[2]), type);
-    }
     if (instr->opcode == OP_EXPONENTIAL && instr_is_never_positive(instr->operands[0]))
         return cpu_narrow(b, math_exp_small(b, wide[0]), type);
     return cpu_narrow(b, real_operation(b, instr->opcode, wide), type);

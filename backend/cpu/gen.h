@@ -98,13 +98,11 @@ struct cpu_loop {
 struct cpu_loop gen_range_begin(struct cpu_gen *g, LLVMValueRef from, LLVMValueRef to);
 struct cpu_loop gen_loop_begin(struct cpu_gen *g, LLVMValueRef limit); /* from 0 */
 void gen_loop_end(struct cpu_gen *g, struct cpu_loop *loop);
-/* Asks for `count` vectors at once in an ended loop: hides the latency of long chains. */
-void gen_loop_interleave(struct cpu_gen *g, const struct cpu_loop *loop, int count);
-/* Asks for vectors in an ended loop, however short it is. */
-void gen_loop_vectors(struct cpu_gen *g, const struct cpu_loop *loop);
-/* Asks for no vectors in an ended loop: what is too short for one would be a vector under a mask.
- */
-void gen_loop_one_by_one(struct cpu_gen *g, const struct cpu_loop *loop);
+/* Asks, in an ended loop, for vectors of `lanes` elements (1: for none; what is too short for a
+ * vector would be one under a mask), `count` of them at once to hide the latency of long chains.
+ * 0: as LLVM likes; GEN_ANY_LANES: vectors of LLVM's choice, however short the loop is. */
+enum { GEN_ANY_LANES = -1 };
+void gen_loop_vectors(struct cpu_gen *g, const struct cpu_loop *loop, int lanes, int count);
 /* Loops over all of dims; index[] gets the counters. */
 void gen_nest_begin(struct cpu_gen *g, int rank, const int64_t *dims, struct cpu_loop *loops,
                     LLVMValueRef *index);

@@ -107,6 +107,16 @@ static LLVMValueRef rejoined(struct cpu_gen *g, LLVMValueRef a, LLVMValueRef b) 
     return NULL;
 }
 
+/* The same for a sum and one more term. */
+static LLVMValueRef rejoined_in(struct cpu_gen *g, LLVMValueRef sum, LLVMValueRef term) {
+    struct node node = node_of(g, sum);
+    if (node.op != NODE_ADD) return NULL;
+    LLVMValueRef joined = rejoined(g, node.b, term);
+    if (joined) return gen_index_add(g, node.a, joined);
+    joined = rejoined(g, node.a, term);
+    return joined ? gen_index_add(g, joined, node.b) : NULL;
+}
+
 LLVMValueRef gen_index_add(struct cpu_gen *g, LLVMValueRef a, LLVMValueRef b) {
     int64_t x, y;
     bool left = constant(a, &x), right = constant(b, &y);
@@ -115,6 +125,8 @@ LLVMValueRef gen_index_add(struct cpu_gen *g, LLVMValueRef a, LLVMValueRef b) {
     if (right && y == 0) return a;
     LLVMValueRef joined = rejoined(g, a, b);
     if (!joined) joined = rejoined(g, b, a);
+    if (!joined) joined = rejoined_in(g, a, b);
+    if (!joined) joined = rejoined_in(g, b, a);
     if (joined) return joined;
     struct node p = node_of(g, a), q = node_of(g, b);
     int64_t limit;

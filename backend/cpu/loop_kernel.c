@@ -210,6 +210,23 @@ static bool may_stream(const struct cpu_gen *g, const struct cpu_kernel *k, int 
     return true;
 }
 
+static bool widens_half(const struct hlo_instr *instr) {
+    for (int i = 0; i < instr->noperands; i++)
+        if ((opcode_info(instr->opcode)->flags & OP_FLAG_ELEMENTWISE) &&
+            instr->operands[i]->shape->type == TYPE_F16 && instr->opcode != OP_SELECT)
+            return true;
+    return false;
+}
+
+/* Lanes for loops that compute with f16, where LLVM would take half of a register; or 0. */
+static int half_lanes(const struct cpu_gen *g, const struct hlo_instr *instr) {
+    bool widens = widens_half(instr);
+    if (instr->opcode == OP_FUSION)
+        for (const struct hlo_instr *i = instr->called[0]->first; i && !widens; i = i->next)
+            widens = widens_half(i);
+    return widens ? g->target.vector_bytes / 4 : 0;
+}
+
 /* Elements [from, to) of all results, which have them at the same place of row-major order: element
  * i of result r is stored at targets[r][i - first]. */
 static void emit_elements(struct cpu_gen *g, struct cpu_kernel *k, int n,
@@ -229,7 +246,8 @@ static void emit_elements(struct cpu_gen *g, struct cpu_kernel *k, int n,
                   shape_array(g->hlo->shapes, results[i].shape->type, 1, &results[i].shape->count),
                   targets[i], &place, values[i]);
     gen_loop_end(g, &loop);
-    if (cpu_work_of(k->instr) >= LEAST_INTERLEAVED) gen_loop_interleave(g, &loop, INTERLEAVE);
+    gen_loop_vectors(g, &loop, half_lanes(g, k->instr),
+                     cpu_work_of(k->instr) >= LEAST_INTERLEAVED ? INTERLEAVE : 0);
 }
 
 /* Chunk by chunk through memory that stays in the first-level cache. What is no whole chunk, and
@@ -341,9 +359,9 @@ static int parts_of(const struct hlo_instr *instr, const struct shape *shape, in
 
 /* The steps of a row from `from` to `to`, both in the part of it that begins at `start` and has
  * `size` of them. index[0] has the dims before. */
-static void emit_part(struct cpu_gen *g, const struct row *row, int n, const struct result *results,
-                      LLVMValueRef **index, LLVMValueRef start, int64_t size, LLVMValueRef from,
-                      LLVMValueRef to) {
+static void emit_part(struct cpu_gen *g, const struct hlo_instr *instr, const struct row *row,
+                      int n, const struct result *results, LLVMValueRef **index, LLVMValueRef start,
+                      int64_t size, LLVMValueRef from, LLVMValueRef to) {
     const struct shape *shape = results[0].shape;
     struct cpu_loop loop = gen_range_begin(g, from, to);
     gen_index_bound(g, loop.i, size);
@@ -359,12 +377,13 @@ static void emit_part(struct cpu_gen *g, const struct row *row, int n, const str
     }
     store_step(g, n, results, row->written * row->phases, index);
     gen_loop_end(g, &loop);
-    if (size < LANES) gen_loop_one_by_one(g, &loop);
+    gen_loop_vectors(g, &loop, size < LANES ? 1 : half_lanes(g, instr), 0);
 }
 
 /* What comes after whole steps, in the last piece. */
-static void emit_rest(struct cpu_gen *g, const struct row *row, int n, const struct result *results,
-                      LLVMValueRef **index, LLVMValueRef piece) {
+static void emit_rest(struct cpu_gen *g, const struct hlo_instr *instr, const struct row *row,
+                      int n, const struct result *results, LLVMValueRef **index,
+                      LLVMValueRef piece) {
     LLVMBuilderRef b = g->b.builder;
     struct row rest = *row;
     int64_t size = results[0].shape->dims[row->first], count = size % row->phases;
@@ -372,7 +391,8 @@ static void emit_rest(struct cpu_gen *g, const struct row *row, int n, const str
     rest.phases = 1;
     LLVMValueRef last = LLVMBuildICmp(b, LLVMIntEQ, piece, gen_i64(g, row->pieces - 1), "");
     LLVMValueRef to = LLVMBuildSelect(b, last, gen_i64(g, count), gen_i64(g, 0), "");
-    emit_part(g, &rest, n, results, index, gen_i64(g, size - count), count, gen_i64(g, 0), to);
+    emit_part(g, instr, &rest, n, results, index, gen_i64(g, size - count), count, gen_i64(g, 0),
+              to);
 }
 
 /* x - start, within 0 .. size. */
@@ -409,8 +429,8 @@ static void emit_rows(struct cpu_gen *g, const struct hlo_instr *instr, LLVMValu
         rest = gen_index_div(g, rest, shape->dims[d]);
     }
     if (row.period) {
-        emit_part(g, &row, n, results, index, gen_index_mul(g, piece, row.period), row.period,
-                  gen_i64(g, 0), gen_i64(g, row.period));
+        emit_part(g, instr, &row, n, results, index, gen_index_mul(g, piece, row.period),
+                  row.period, gen_i64(g, 0), gen_i64(g, row.period));
         gen_loop_end(g, &outer);
         return;
     }
@@ -421,11 +441,11 @@ static void emit_rows(struct cpu_gen *g, const struct hlo_instr *instr, LLVMValu
     if (row.phases > 1) ends[0] = size;
     for (int i = 0; i < parts; start = ends[i++]) {
         int64_t length = ends[i] - start;
-        emit_part(g, &row, n, results, index, gen_i64(g, start), length,
+        emit_part(g, instr, &row, n, results, index, gen_i64(g, start), length,
                   parts > 1 ? in_part(g, from, start, length) : from,
                   parts > 1 ? in_part(g, to, start, length) : to);
     }
-    if (row.phases > 1) emit_rest(g, &row, n, results, index, piece);
+    if (row.phases > 1) emit_rest(g, instr, &row, n, results, index, piece);
     gen_loop_end(g, &outer);
 }
 

@@ -162,30 +162,26 @@ static LLVMMetadataRef self_node(struct cpu_gen *g, const char *name, LLVMMetada
     return node;
 }
 
-static void set_loop_hint(struct cpu_gen *g, const struct cpu_loop *loop, const char *name,
-                          int value) {
+static LLVMMetadataRef loop_hint(struct cpu_gen *g, const char *name, int value) {
     LLVMContextRef context = g->b.context;
     LLVMTypeRef i32 = LLVMInt32TypeInContext(context);
     LLVMMetadataRef hint[2] = {LLVMMDStringInContext2(context, name, strlen(name)),
                                LLVMValueAsMetadata(LLVMConstInt(i32, (uint64_t)value, false))};
-    LLVMMetadataRef holder = LLVMTemporaryMDNode(context, NULL, 0);
-    LLVMMetadataRef parts[2] = {holder, LLVMMDNodeInContext2(context, hint, 2)};
-    LLVMMetadataRef node = LLVMMDNodeInContext2(context, parts, 2);
+    return LLVMMDNodeInContext2(context, hint, 2);
+}
+
+void gen_loop_vectors(struct cpu_gen *g, const struct cpu_loop *loop, int lanes, int count) {
+    LLVMContextRef context = g->b.context;
+    LLVMMetadataRef holder = LLVMTemporaryMDNode(context, NULL, 0), parts[3] = {holder};
+    size_t n = 1;
+    if (lanes > 0) parts[n++] = loop_hint(g, "llvm.loop.vectorize.width", lanes);
+    if (lanes < 0) parts[n++] = loop_hint(g, "llvm.loop.vectorize.enable", 1);
+    if (count) parts[n++] = loop_hint(g, "llvm.loop.interleave.count", count);
+    LLVMMetadataRef node = LLVMMDNodeInContext2(context, parts, n);
     LLVMMetadataReplaceAllUsesWith(holder, node);
-    LLVMSetMetadata(loop->branch, LLVMGetMDKindIDInContext(context, "llvm.loop", 9),
-                    LLVMMetadataAsValue(context, node));
-}
-
-void gen_loop_interleave(struct cpu_gen *g, const struct cpu_loop *loop, int count) {
-    set_loop_hint(g, loop, "llvm.loop.interleave.count", count);
-}
-
-void gen_loop_vectors(struct cpu_gen *g, const struct cpu_loop *loop) {
-    set_loop_hint(g, loop, "llvm.loop.vectorize.enable", 1);
-}
-
-void gen_loop_one_by_one(struct cpu_gen *g, const struct cpu_loop *loop) {
-    set_loop_hint(g, loop, "llvm.loop.vectorize.width", 1);
+    if (n > 1)
+        LLVMSetMetadata(loop->branch, LLVMGetMDKindIDInContext(context, "llvm.loop", 9),
+                        LLVMMetadataAsValue(context, node));
 }
 
 void gen_declare_disjoint(struct cpu_gen *g, int count, const LLVMValueRef *pointers) {

@@ -17,6 +17,7 @@
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 
+#include "backend/cpu/half.h"
 #include "backend/cpu/math.h"
 #include "ir/eval_internal.h"
 #include "ir/number.h"
@@ -99,6 +100,7 @@ static void optimise(LLVMModuleRef module, const char *passes) {
     LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
     LLVMErrorRef error = LLVMRunPasses(module, passes, machine, options);
     assert_null(error);
+    half_widen(module);
     if (getenv("MATH_TEST_DUMP")) LLVMDumpModule(module);
     LLVMDisposePassBuilderOptions(options);
     LLVMDisposeTargetMachine(machine);

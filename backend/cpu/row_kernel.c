@@ -160,9 +160,9 @@ static void end_periods(struct rows *r, struct cpu_loop *periods) {
 static void end_row_part(struct cpu_gen *g, struct cpu_loop *loop, int64_t size) {
     gen_loop_end(g, loop);
     if (size < LANES)
-        gen_loop_one_by_one(g, loop);
+        gen_loop_vectors(g, loop, 1, 0);
     else if (size < AT_ONCE)
-        gen_loop_interleave(g, loop, 1);
+        gen_loop_vectors(g, loop, 0, 1);
 }
 
 /* One loop along the row for all reduces of a stage. */

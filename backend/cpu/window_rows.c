@@ -189,7 +189,7 @@ static void combine_at_once(struct rows *w, int64_t places, LLVMValueRef (*inner
     }
     store_sum(w, w->row, i_add(&g->b, loop.i, shift), sum);
     gen_loop_end(g, &loop);
-    gen_loop_vectors(g, &loop);
+    gen_loop_vectors(g, &loop, GEN_ANY_LANES, 0);
 }
 
 /* One place after the other, those that are inside. */
@@ -288,7 +288,7 @@ static void finish_unrolled(struct rows *w) {
         store_result(w, loop.i, c, sum);
     }
     gen_loop_end(g, &loop);
-    if (w->f.channels == 1) gen_loop_vectors(g, &loop);
+    if (w->f.channels == 1) gen_loop_vectors(g, &loop, GEN_ANY_LANES, 0);
 }
 
 /* to[i] = from[i] with from[i + by] (elements), for i < count; to is from or not. */
