@@ -1,6 +1,7 @@
 /* Reduces: of transposed arrays, over dims of size 1, of nothing, of numbers that are all the same,
  * of reduces, and over a few elements, which are plain operations then that fuse with anything.
- * Windows of one element, and of all; padding in front of windows. */
+ * Windows of one element, also where zeros are between them, and of all; padding in front of
+ * windows. */
 #include <math.h>
 
 #include "passes/rewrite.h"
@@ -236,6 +237,59 @@ static struct hlo_instr *window_of_pad(struct pass_context *context, struct hlo_
     return with;
 }
 
+/* Along a dimension, how far apart the elements of the array are that the windows see, where each
+ * window has one of them and it is the o / apart-th for the o-th window; 0: not so. `edge` may be
+ * NULL. */
+static int64_t one_each(const struct window_dim *dim, const struct padding_dim *edge,
+                        int64_t elements, int64_t windows) {
+    int64_t apart = edge ? edge->interior + 1 : dim->lhs_dilate, low = dim->pad_low;
+    if (edge && dim->lhs_dilate > 1) return 0;
+    if (edge) low += edge->low;
+    if (dim->size != apart || dim->stride != 1 || dim->rhs_dilate > 1) return 0;
+    return low == apart - 1 && windows == elements * apart ? apart : 0;
+}
+
+/* Each element `apart[d]` times along each dimension. */
+static struct hlo_instr *repeat(struct hlo_instr *near, struct hlo_instr *x, const int64_t *apart) {
+    int64_t sizes[SHAPE_MAX_RANK], mapped[SHAPE_MAX_RANK];
+    int rank = 0;
+    for (int d = 0; d < x->shape->rank; d++) {
+        mapped[d] = rank;
+        sizes[rank++] = x->shape->dims[d];
+        if (apart[d] > 1 && rank < SHAPE_MAX_RANK) sizes[rank++] = apart[d];
+    }
+    const struct shape *wide = rewrite_array(near, x->shape->type, rank, sizes);
+    return rewrite_unary(near, OP_RESHAPE, near->shape,
+                         rewrite_broadcast(near, wide, x, x->shape->rank, mapped));
+}
+
+/* Windows over elements that are as far apart as the windows are wide (the gradient of an average
+ * over windows that do not overlap). */
+static struct hlo_instr *window_of_spread(struct pass_context *context, struct hlo_instr *instr) {
+    struct hlo_instr *x = instr->operands[0];
+    const struct hlo_attr *attr = NULL;
+    int64_t apart[SHAPE_MAX_RANK];
+    int more = 0;
+    if (!is_plain_window(instr) || instr->shape->type != x->shape->type) return NULL;
+    enum hlo_opcode operation = reducer_operation(instr->called[0]);
+    if (!is_identity(operation, instr->operands[1])) return NULL;
+    if (x->opcode == OP_PAD && x->operands[1] == instr->operands[1] && !x->ncontrol) {
+        attr = instr_attr(x, ATTR_PADDING);
+        x = x->operands[0];
+    }
+    if (shape_is_dynamic(x->shape) || !shape_layout_is_default(x->shape)) return NULL;
+    for (int d = 0; d < instr->shape->rank; d++) {
+        apart[d] = one_each(&instr_window(instr)->v[d], attr ? &attr->padding->v[d] : NULL,
+                            x->shape->dims[d], instr->shape->dims[d]);
+        if (apart[d] == 0) return NULL;
+        more += apart[d] > 1;
+    }
+    if (more == 0 || instr->shape->rank + more > SHAPE_MAX_RANK) return NULL;
+    MAY_REWRITE(context);
+    x = repeat(instr, x, apart);
+    return rewrite_binary(instr, operation, instr->shape, initial(instr), x);
+}
+
 /* One window along each dimension, of all of it or of its elements by themselves. */
 static struct hlo_instr *window_of_all(struct pass_context *context, struct hlo_instr *instr) {
     int64_t over[SHAPE_MAX_RANK], sizes[SHAPE_MAX_RANK];
@@ -274,6 +328,7 @@ static const struct rewrite rewrites[] = {
     {OP_REDUCE, unroll},
     {OP_REDUCE_WINDOW, window_of_one},
     {OP_REDUCE_WINDOW, window_of_all},
+    {OP_REDUCE_WINDOW, window_of_spread},
     {OP_REDUCE_WINDOW, window_of_pad},
 };
 
