@@ -282,7 +282,9 @@ static struct ahead look_ahead(struct product *q, const struct k_range *range,
     int64_t row;
     if (!product_dims_linear(&p->spec.k, PRODUCT_B, &row)) return nothing;
     int64_t next = next_panel(q, n_step);
-    if (next == 0 && (p->shares_b || p->k_blocks == 1)) return nothing;
+    /* Panel after panel, each with all tiles: the next one's turn to be packed comes first. */
+    bool in_turn = p->packs_first && p->a_mode != A_IN_PLACE && p->n_block > q->columns;
+    if (next == 0 && (p->shares_b || p->k_blocks == 1) && !in_turn) return nothing;
     if (product_k_rows(p) < LEAST_STEPS) return nothing;
     /* The next block of k, and after the last one, or where all of k is packed at once, the next
      * columns. */
@@ -295,6 +297,14 @@ static struct ahead look_ahead(struct product *q, const struct k_range *range,
         first = select_of(b, more, ir_add(b, first, range->rows), ir_k(b, 0));
         offset = select_of(b, more, ir_k(b, 0), offset);
         there = i_or(b, there, more);
+    }
+    if (in_turn) {
+        LLVMValueRef panel = ir_addk(b, place->j, q->columns);
+        LLVMValueRef follows = i_cmp(b, LLVMIntSLE, ir_addk(b, panel, q->columns), q->n_left);
+        first = select_of(b, follows, first_row(q, range), first);
+        offset = select_of(b, follows, ir_k(b, 0), offset);
+        column = ir_add(b, q->n0, select_of(b, follows, panel, ir_k(b, 0)));
+        there = i_or(b, there, follows);
     }
     LLVMValueRef tile = place->number;
     int64_t steps = (product_k_rows(p) + MATMUL_KERNEL_STEPS - 1) / MATMUL_KERNEL_STEPS;
@@ -348,8 +358,11 @@ static struct kernel_call choose_kernel(struct product *q, const struct k_range 
         LLVMValueRef columns = ir_mulk(b, ir_add(b, q->n0, place->j), q->b_size);
         LLVMValueRef from = ir_mulk(b, first_row(q, range), row);
         from = ir_at(b, q->bb, ir_add(b, from, columns));
-        call.kernel = select_of(
-            b, packs, matmul_kernel(b, q->target, &q->tile, extras | MATMUL_PACKS), call.kernel);
+        extras |= q->p->spec.b_type == TYPE_BF16  ? MATMUL_PACKS_BF16
+                  : q->p->spec.b_type == TYPE_F16 ? MATMUL_PACKS_F16
+                                                  : MATMUL_PACKS;
+        LLVMValueRef packer = matmul_kernel(b, q->target, &q->tile, extras);
+        call.kernel = select_of(b, packs, packer, call.kernel);
         call.b = select_of(b, packs, from, call.b);
         call.b_row = select_of(b, packs, ir_k(b, row), call.b_row);
     }
@@ -507,7 +520,7 @@ static void emit_chunk(struct product *q, const struct k_range *range, LLVMValue
     place_tile(q, &place, number);
     LLVMValueRef tile = place.i;
     place.i = ir_add(b, i0, tile);
-    int64_t to_column = q->p->b_mode == B_ROWS ? q->size : depth * q->size;
+    int64_t to_column = q->p->one_panel ? 0 : q->p->b_mode == B_ROWS ? q->size : depth * q->size;
     place.panel = ir_at(b, q->b_pack, ir_mulk(b, panel, to_column));
     place.panel = ir_at(b, place.panel, ir_mulk(b, b_row, q->b_row));
     place.rows = ir_at(b, q->rows, ir_mulk(b, place.i, 8));

@@ -100,6 +100,7 @@ struct product_plan {
     enum product_a_mode a_mode;
     enum product_b_mode b_mode;
     bool packs_first; /* whole panels of B are packed by the kernels that read them first */
+    bool one_panel;   /* and each is done with before the next */
     bool shares_b;    /* all of k is packed, for the blocks of rows that follow each other */
     bool n_outermost; /* units go through the batch for one block of columns after the other */
     bool keeps_sums;  /* partial sums are kept in scratch memory, not in C */

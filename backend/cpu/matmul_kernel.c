@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backend/cpu/codegen.h"
+#include "backend/cpu/pack.h"
 
 /* ---- which tile ---- */
 
@@ -121,8 +122,12 @@ struct kernel {
     LLVMValueRef row[MATMUL_MOST_ROWS], step, b_row, next_step;
 };
 
-static bool has(const struct kernel *k, enum matmul_extras extra) {
-    return (k->extras & extra) != 0;
+static bool asks_ahead(const struct kernel *k) {
+    return (k->extras & MATMUL_AHEAD) != 0;
+}
+
+static bool packs(const struct kernel *k) {
+    return (k->extras & ~MATMUL_AHEAD) != 0;
 }
 
 /* What changes from one step of k to the next. */
@@ -176,14 +181,25 @@ static LLVMValueRef pair_multiply_add(struct kernel *k, LLVMValueRef x, LLVMValu
     return sum;
 }
 
+/* A vector of a row of B. */
+static LLVMValueRef load_panel(struct kernel *k, LLVMValueRef row, int vector) {
+    struct cpu_builder *b = k->b;
+    enum element_type from = matmul_packs_from(k->extras, &k->tile);
+    if (from == k->tile.type)
+        return ir_load(b, k->panel, ir_atk(b, row, vector * k->vector_bytes), k->align);
+    int size = element_type_size(from);
+    LLVMTypeRef type = LLVMVectorType(cpu_memory_type(b, from), (unsigned)k->tile.lanes);
+    LLVMValueRef at = ir_atk(b, row, (int64_t)vector * k->tile.lanes * size);
+    return pack_convert_vector(b, ir_load(b, type, at, size), from, k->tile.type);
+}
+
 static void one_step(struct kernel *k, struct state *s) {
     struct cpu_builder *b = k->b;
     LLVMValueRef panel[MATMUL_MOST_VECTORS];
     int vectors = k->tile.vectors;
     for (int v = 0; v < vectors; v++) {
-        panel[v] = ir_load(b, k->panel, ir_atk(b, s->b, v * k->vector_bytes), k->align);
-        if (has(k, MATMUL_PACKS))
-            ir_store(b, panel[v], ir_atk(b, s->to, v * k->vector_bytes), k->align);
+        panel[v] = load_panel(k, s->b, v);
+        if (packs(k)) ir_store(b, panel[v], ir_atk(b, s->to, v * k->vector_bytes), k->align);
     }
     for (int i = 0; i < k->tile.rows; i++) {
         LLVMValueRef a = ir_load(b, k->element, ir_at(b, k->row[i], s->x), k->align);
@@ -196,7 +212,7 @@ static void one_step(struct kernel *k, struct state *s) {
     }
     s->x = ir_add(b, s->x, k->step);
     s->b = ir_at(b, s->b, k->b_row);
-    if (has(k, MATMUL_PACKS)) s->to = ir_atk(b, s->to, k->row_bytes);
+    if (packs(k)) s->to = ir_atk(b, s->to, k->row_bytes);
 }
 
 /* Phis for a state, coming from `from` with the values of `start`. */
@@ -206,9 +222,9 @@ static struct state state_phis(struct kernel *k, const struct state *start,
     struct state s;
     s.x = LLVMBuildPhi(l, ir_i64(k->b), "");
     s.b = LLVMBuildPhi(l, ir_pointer(k->b), "");
-    s.next = has(k, MATMUL_AHEAD) ? LLVMBuildPhi(l, ir_pointer(k->b), "") : NULL;
+    s.next = asks_ahead(k) ? LLVMBuildPhi(l, ir_pointer(k->b), "") : NULL;
     if (s.next) LLVMAddIncoming(s.next, (LLVMValueRef *)&start->next, &from, 1);
-    s.to = has(k, MATMUL_PACKS) ? LLVMBuildPhi(l, ir_pointer(k->b), "") : NULL;
+    s.to = packs(k) ? LLVMBuildPhi(l, ir_pointer(k->b), "") : NULL;
     if (s.to) LLVMAddIncoming(s.to, (LLVMValueRef *)&start->to, &from, 1);
     LLVMAddIncoming(s.x, (LLVMValueRef *)&start->x, &from, 1);
     LLVMAddIncoming(s.b, (LLVMValueRef *)&start->b, &from, 1);
@@ -344,7 +360,7 @@ static void kernel_body(struct kernel *k, LLVMValueRef function) {
     struct state s = state_phis(k, &start, before), phis = s;
     s.x = ir_load(b, ir_i64(b), ir_at(b, tap_table, ir_mulk(b, taps.i, 8)), 8);
     LLVMValueRef run = LLVMGetParam(function, 5);
-    if (has(k, MATMUL_AHEAD))
+    if (asks_ahead(k))
         steps_asking(k, &s, run);
     else
         steps(k, &s, run);
@@ -357,10 +373,12 @@ LLVMValueRef matmul_kernel_emit(struct cpu_builder *b, const struct cpu_target *
                                 const struct matmul_tile *tile, enum matmul_extras extras) {
     char name[64];
     bool pairs = tile->pair != TYPE_INVALID;
-    snprintf(name, sizeof name, "product.%s%s%s.%dx%d%s%s", element_type_name(tile->type),
+    bool packs = (extras & ~MATMUL_AHEAD) != 0;
+    snprintf(name, sizeof name, "product.%s%s%s.%dx%d%s%s%s", element_type_name(tile->type),
              pairs ? "." : "", pairs ? element_type_name(tile->pair) : "", tile->rows,
              matmul_tile_columns(tile), extras & MATMUL_AHEAD ? ".ahead" : "",
-             extras & MATMUL_PACKS ? ".pack" : "");
+             packs ? ".pack." : "",
+             packs ? element_type_name(matmul_packs_from(extras, tile)) : "");
     LLVMValueRef function = LLVMGetNamedFunction(b->module, name);
     if (function) return function;
     LLVMTypeRef i64 = ir_i64(b), p = ir_pointer(b);

@@ -29,9 +29,19 @@ enum matmul_extras {
     /* Every MATMUL_KERNEL_STEPS steps of k (at most) MATMUL_KERNEL_LINES lines are asked for: that
      * at next, which then goes on by next_step, and so on; any address will do. */
     MATMUL_AHEAD = 1,
-    /* The rows of B are written to `to` as well, one after the other. */
+    /* The rows of B are written to `to` as well, one after the other; where they lie as a narrower
+     * type, they are converted on the way. */
     MATMUL_PACKS = 2,
+    MATMUL_PACKS_BF16 = 4,
+    MATMUL_PACKS_F16 = 6,
 };
+
+/* The type of B in a kernel that packs. */
+static inline enum element_type matmul_packs_from(enum matmul_extras extras,
+                                                  const struct matmul_tile *tile) {
+    enum matmul_extras how = extras & ~MATMUL_AHEAD;
+    return how == MATMUL_PACKS_BF16 ? TYPE_BF16 : how == MATMUL_PACKS_F16 ? TYPE_F16 : tile->type;
+}
 
 /* The module's function for the tile, made at the first request:
  *     void kernel(ptr rows, ptr a, i64 a_step, ptr taps, i64 ntaps, i64 run,
@@ -51,7 +61,7 @@ enum { MATMUL_KERNEL_ARGUMENTS = 15, MATMUL_KERNEL_STEPS = 16, MATMUL_KERNEL_LIN
 enum {
     MATMUL_MOST_ROWS = 12,
     MATMUL_MOST_VECTORS = 6,
-    MATMUL_EXTRAS = 4, /* sets of matmul_extras */
+    MATMUL_EXTRAS = 8, /* sets of matmul_extras */
     MATMUL_KERNELS = MATMUL_MOST_ROWS * MATMUL_MOST_VECTORS * MATMUL_EXTRAS,
 };
 

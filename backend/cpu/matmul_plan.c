@@ -102,13 +102,20 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high) {
     return x < low ? low : x > high ? high : x;
 }
 
+/* Whether A is packed and a unit takes all of its rows: to pack them anew for each block of columns
+ * is less than to pack B. */
+static bool packs_few_rows(const struct product_plan *p) {
+    enum { FEW_ROWS = 128 };
+    return p->a_mode != A_IN_PLACE && p->m <= FEW_ROWS && p->spec.stage.when == STAGE_NEVER;
+}
+
 static void choose_k_block(struct product_plan *p, const struct cpu_target *target) {
     enum { FEW_ROWS = 96 };
     /* A tile's rows of A stay in the first-level cache while panels of B pass. */
     int64_t most = target->l1 * 3 / 8 / (p->rows * element_type_size(p->type));
     most = clamp(most, 64, 1024);
     /* What is packed anew for each block of columns calls for wider and flatter blocks. */
-    if (p->a_mode != A_IN_PLACE) most = (most + 1) / 2;
+    if (p->a_mode != A_IN_PLACE && !packs_few_rows(p)) most = (most + 1) / 2;
     p->taps = 1;
     for (int i = 0; i + 1 < p->spec.k.count; i++)
         p->taps *= p->spec.k.v[i].size;
@@ -244,6 +251,14 @@ static bool suits_whole_rows(const struct product_plan *p, const struct cpu_targ
     return p->m >= (apart ? 2 : 1) * LEAST_ROWS && p->k * p->n * size <= target->l2;
 }
 
+/* Whether kernels can read B as it lies: they widen halves where that is one instruction. */
+static bool kernels_read(const struct product_plan *p, const struct cpu_target *target) {
+    enum element_type from = p->spec.b_type;
+    if (same_bits(from, p->type)) return true;
+    if (p->type != TYPE_F32) return false;
+    return from == TYPE_BF16 || (from == TYPE_F16 && target->widens_f16);
+}
+
 static void choose_units(struct product_plan *p, const struct cpu_target *target) {
     /* Units, for threads to share; each stages all that it reads, of all places of the window. */
     enum { FEW = 4, MANY = 8 };
@@ -258,22 +273,23 @@ static void choose_units(struct product_plan *p, const struct cpu_target *target
     int64_t parts = (wanted + others - 1) / others;
     /* One block of B stays in the second-level cache while the rows of A pass. */
     int64_t most = target->l2 / 2 / clamp(product_k_rows(p) * size, 1, target->l2);
-    int64_t least = p->a_mode == A_IN_PLACE ? 64 : 512;
+    int64_t least = p->a_mode == A_IN_PLACE ? 64 : packs_few_rows(p) ? 128 : 512;
     p->n_block = clamp((p->n + parts - 1) / parts, least, clamp(most, least, 512));
     if (suits_whole_rows(p, target)) p->n_block = p->n;
     p->n_block = round_up(clamp(p->n_block, 1, p->n), columns);
     int64_t blocks = (p->n + p->n_block - 1) / p->n_block;
     p->n_block = round_up((p->n + blocks - 1) / blocks, columns);
     blocks = (p->n + p->n_block - 1) / p->n_block;
-    choose_m_block(p, clamp(wanted / clamp(p->batch * blocks, 1, wanted), 1, wanted));
+    choose_m_block(
+        p, packs_few_rows(p) ? 1 : clamp(wanted / clamp(p->batch * blocks, 1, wanted), 1, wanted));
     p->n_outermost = !depends_on_batch(&p->spec.batch, PRODUCT_B);
     p->shares_b = p->b_mode == B_PACKED &&
                   (product_m_blocks(p) > 1 || (p->n_outermost && p->batch > 1)) &&
                   p->spec.stage.when != STAGE_BLOCK && p->k * p->n_block * size <= 4 * target->l2;
     const struct product_dims *n = &p->spec.n;
     int64_t row;
-    p->packs_first = p->b_mode == B_PACKED && p->pair == TYPE_INVALID &&
-                     same_bits(p->spec.b_type, p->type) && n->count == 1 && n->v[0].b == 1 &&
+    p->packs_first = p->b_mode == B_PACKED && p->pair == TYPE_INVALID && kernels_read(p, target) &&
+                     n->count == 1 && n->v[0].b == 1 &&
                      product_dims_linear(&p->spec.k, PRODUCT_B, &row) &&
                      p->spec.stage.when != STAGE_BLOCK;
     if (p->a_mode == A_IN_PLACE && p->spec.stage.when != STAGE_BLOCK) {
@@ -283,9 +299,12 @@ static void choose_units(struct product_plan *p, const struct cpu_target *target
     }
     p->m_chunk = product_m_rows(p);
     if (p->a_mode != A_IN_PLACE) {
-        int64_t fits = target->l2 / 4 / clamp(product_k_rows(p) * size, 1, target->l2);
+        int64_t share = target->l2 / (packs_few_rows(p) ? 2 : 4);
+        int64_t fits = share / clamp(product_k_rows(p) * size, 1, target->l2);
         p->m_chunk = clamp(fits / p->rows * p->rows, p->rows, p->m_chunk);
     }
+    p->one_panel = p->packs_first && p->a_mode != A_IN_PLACE && !p->shares_b &&
+                   p->m_chunk >= p->m_block && p->n % columns == 0;
     p->units = p->batch * blocks * product_m_blocks(p);
 }
 
@@ -301,7 +320,8 @@ void product_layout(const struct product_plan *p, struct product_scratch *s) {
     int64_t size = element_type_size(p->type), total = 0;
     int64_t depth = p->shares_b ? p->k : product_k_rows(p);
     s->b = total;
-    if (p->b_mode == B_PACKED) take(&total, depth * p->n_block * size);
+    int64_t columns = p->one_panel ? p->vectors * p->lanes : p->n_block;
+    if (p->b_mode == B_PACKED) take(&total, depth * columns * size);
     s->a = total;
     if (p->a_mode != A_IN_PLACE) take(&total, p->m_chunk * product_a_row(p) * size);
     s->sums = total;

@@ -238,6 +238,31 @@ static void small_products(void **state) {
     assert_true(small > 0);
 }
 
+/* Few rows that have to be packed; panels of B are packed, and widened, by the first tile that
+ * reads them, one after the other into the same place or not. */
+static void few_packed_rows(void **state) {
+    (void)state;
+    static const int64_t list[][3] = {
+        {64, 128, 300}, {100, 272, 1300}, {13, 300, 90}, {140, 160, 700}};
+    static const enum element_type types[][2] = {
+        {TYPE_F32, TYPE_F32}, {TYPE_BF16, TYPE_BF16}, {TYPE_F16, TYPE_F16}, {TYPE_F32, TYPE_BF16}};
+    int one_panel = 0, narrow = 0;
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+            for (int batch = 1; batch <= 2; batch++) {
+                struct product_spec s =
+                    plain(TYPE_F32, batch, list[i][0], list[i][1], list[i][2], t == 0, false);
+                s.a_type = types[t][0];
+                s.b_type = types[t][1];
+                struct compiled_product p = testing_compile(&s, NULL, false, NULL);
+                one_panel += p.plan.one_panel;
+                narrow += p.plan.packs_first && s.b_type != TYPE_F32;
+                testing_free(&p);
+                check(&s, batch == 2);
+            }
+    assert_true(one_panel > 0 && narrow > 0);
+}
+
 static void element_types_for(const struct cpu_target *target) {
     static const enum element_type types[][3] = {
         {TYPE_F64, TYPE_F64, TYPE_F64},   {TYPE_BF16, TYPE_BF16, TYPE_BF16},
@@ -292,9 +317,9 @@ static void pairs(void **state) {
                                                  {TYPE_S16, TYPE_S16, TYPE_S32},
                                                  {TYPE_BF16, TYPE_BF16, TYPE_F32}};
     static const struct cpu_target machines[] = {
-        {32, 16, true, PAIRS_INSTRUCTION, PAIRS_BY_PARTS, 32 << 10, 512 << 10, 4 << 20, NULL},
-        {16, 16, true, PAIRS_INSTRUCTION, PAIRS_BY_PARTS, 8 << 10, 64 << 10, 4 << 20, NULL},
-        {64, 32, true, PAIRS_BY_PARTS, PAIRS_BY_PARTS, 32 << 10, 1 << 20, 4 << 20, NULL}};
+        {32, 16, true, true, PAIRS_INSTRUCTION, PAIRS_BY_PARTS, 32 << 10, 512 << 10, 4 << 20, NULL},
+        {16, 16, true, true, PAIRS_INSTRUCTION, PAIRS_BY_PARTS, 8 << 10, 64 << 10, 4 << 20, NULL},
+        {64, 32, true, true, PAIRS_BY_PARTS, PAIRS_BY_PARTS, 32 << 10, 1 << 20, 4 << 20, NULL}};
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
         for (int64_t k = 8; k <= 2409; k = k * 7 + 1)
             for (int how = 0; how < 4; how++) {
@@ -423,6 +448,7 @@ int main(void) {
         cmocka_unit_test(few_rows),
         cmocka_unit_test(small_products),
         cmocka_unit_test(places_in_blocks),
+        cmocka_unit_test(few_packed_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,6 +71,7 @@ static void read_x86(LLVMTargetMachineRef machine, const char *triple, struct cp
     LLVMDisposeMessage(features);
     target->vector_bytes = zmm ? 64 : ymm ? 32 : 16;
     target->vector_registers = zmm ? 32 : 16;
+    target->widens_f16 = ymm; /* there is no processor with AVX2 but without F16C */
 #ifdef HLOCC_PRODUCT_KERNELS
     bool there = target->fma && strstr(triple, "linux"); /* where the runtime has them */
     if (there && ymm) target->kernels = "hlocc_rt_product_kernels_v3";
@@ -94,7 +95,7 @@ void cpu_target_read(LLVMTargetMachineRef machine, bool host, struct cpu_target 
         read_x86(machine, triple, target);
     } else if (strncmp(triple, "aarch64", 7) == 0 || strncmp(triple, "arm64", 5) == 0) {
         target->vector_registers = 32;
-        target->fma = true;
+        target->fma = target->widens_f16 = true;
     }
     LLVMDisposeMessage(triple);
     target->l1 = 32 << 10;

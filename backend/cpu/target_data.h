@@ -18,6 +18,7 @@ struct cpu_target {
     int vector_bytes;                     /* of the widest vector registers */
     int vector_registers;                 /* how many there are */
     bool fma;                             /* a multiply-add is one instruction */
+    bool widens_f16;                      /* so is a vector of f16 as f32 */
     enum cpu_pairs s16_pairs, bf16_pairs; /* of 16-bit integers to s32, of bf16 to f32 */
     int64_t l1, l2, l3;                   /* bytes of data cache that one core may count on */
     /* The runtime's table of f32 products' kernels for such registers (matmul_kernel_number); NULL
