@@ -194,6 +194,8 @@ void gen_reducer_fold(struct cpu_gen *g, const struct hlo_instr *instr, const st
 LLVMValueRef gen_window_place(struct cpu_gen *g, const struct window_dim *w, int64_t size,
                               LLVMValueRef o, LLVMValueRef k, LLVMValueRef *at);
 
+/* Elements that the innermost loop of gen_reduce goes over. */
+int64_t gen_reduce_run(const struct hlo_instr *reduce);
 void gen_reduce(struct cpu_gen *g, const struct hlo_instr *instr, const LLVMValueRef *index,
                 LLVMValueRef *out);
 void gen_reduce_window(struct cpu_gen *g, const struct hlo_instr *instr, const LLVMValueRef *index,

@@ -71,6 +71,20 @@ static const char *const programs[] = {
     "  a = c64[7] reduce(p, z), dimensions={1}, to_apply=s\n"
     "  b = c64[301] reduce(p, z), dimensions={0}, to_apply=s\n"
     "  ROOT t = (c64[7], c64[301]) tuple(a, b) }",
+    /* dims that one loop goes over, with what knows all of them, some, or none */
+    SUM "m { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] maximum(a, b) }\n"
+        "ENTRY e { p = f32[6,5,11,13] parameter(0) q = f32[11,13] parameter(1)\n"
+        "  u = f32[5] parameter(2) v = f32[5,13] parameter(3)\n"
+        "  z = f32[] constant(3) i = f32[] constant(-inf)\n"
+        "  qb = f32[6,5,11,13] broadcast(q), dimensions={2,3}\n"
+        "  ub = f32[6,5,11,13] broadcast(u), dimensions={1}\n"
+        "  vb = f32[6,5,11,13] broadcast(v), dimensions={1,3}\n"
+        "  a = f32[6,5,11,13] multiply(p, qb) b = f32[6,5,11,13] subtract(a, ub)\n"
+        "  c = f32[6,5,11,13] add(b, vb)\n"
+        "  x = f32[5] reduce(b, z), dimensions={0,2,3}, to_apply=s\n"
+        "  y = f32[5] reduce(b, i), dimensions={3,2,0}, to_apply=m\n"
+        "  w = f32[5] reduce(c, z), dimensions={0,2,3}, to_apply=s\n"
+        "  ROOT t = (f32[5], f32[5], f32[5]) tuple(x, y, w) }",
     /* running sums both ways, along each dim; windows */
     SUM "ENTRY e { p = f32[6,300] parameter(0) z = f32[] constant(0)\n"
         "  a = f32[6,300] reduce-window(p, z), window={size=1x300 pad=0_0x299_0}, to_apply=s\n"

@@ -180,26 +180,84 @@ void gen_reducer_fold(struct cpu_gen *g, const struct hlo_instr *instr, const st
 
 /* ---- elements ---- */
 
+/* Whether what instr is at an index depends on its place in dims first .. last alone, and not on
+ * the index of each: loads are of one run of memory then. */
+static bool joins_dims(const struct hlo_instr *instr, int first, int last, int *budget) {
+    if (--*budget < 0) return false;
+    if (instr->opcode == OP_PARAMETER || instr->opcode == OP_CONSTANT) return true;
+    if (instr->opcode == OP_BROADCAST) {
+        struct int_list dims = instr_ints(instr, ATTR_DIMENSIONS);
+        int known = 0, from = -1;
+        for (int i = dims.count - 1; i >= 0; i--) {
+            if (dims.v[i] < first || dims.v[i] > last) continue;
+            known++;
+            from = i;
+        }
+        return known == 0 || (known == last - first + 1 &&
+                              joins_dims(instr->operands[0], from, from + last - first, budget));
+    }
+    if (!(opcode_info(instr->opcode)->flags & OP_FLAG_ELEMENTWISE)) return false;
+    for (int i = 0; i < instr->noperands; i++)
+        if (instr->operands[i]->shape->rank > last &&
+            !joins_dims(instr->operands[i], first, last, budget))
+            return false;
+    return true;
+}
+
+/* The first of the reduced dims up to `last` that one loop can go over. */
+static int first_of_run(const struct hlo_instr *reduce, int last) {
+    enum { BUDGET = 64 };
+    struct int_list dims = instr_ints(reduce, ATTR_DIMENSIONS);
+    int first = last;
+    for (; first > 0 && int_list_has(dims, first - 1); first--) {
+        int budget = BUDGET;
+        for (int k = 0; k < reduce->noperands / 2; k++)
+            if (!joins_dims(reduce->operands[k], first - 1, last, &budget)) return first;
+    }
+    return first;
+}
+
+int64_t gen_reduce_run(const struct hlo_instr *reduce) {
+    const struct shape *from = reduce->operands[0]->shape;
+    int last = from->rank - 1;
+    int64_t run = 1;
+    if (last < 0 || !int_list_has(instr_ints(reduce, ATTR_DIMENSIONS), last)) return 1;
+    for (int d = first_of_run(reduce, last); d <= last; d++)
+        run *= from->dims[d];
+    return run;
+}
+
 void gen_reduce(struct cpu_gen *g, const struct hlo_instr *instr, const LLVMValueRef *index,
                 LLVMValueRef *out) {
+    enum { LEAST_IN_PARTS = 64 };
     const struct shape *from = instr->operands[0]->shape;
     struct int_list dims = instr_ints(instr, ATTR_DIMENSIONS);
     struct cpu_reducer reducer;
-    LLVMValueRef slots[GEN_MOST_LEAVES], inner[SHAPE_MAX_RANK];
+    LLVMValueRef slots[GEN_MOST_LEAVES], inner[SHAPE_MAX_RANK], i;
     struct cpu_loop loops[SHAPE_MAX_RANK];
-    int nloops = 0, kept = 0;
+    int nloops = 0, kept = 0, ends[SHAPE_MAX_RANK] = {0};
     gen_reducer_init(instr, &reducer);
+    if (gen_reduce_run(instr) >= LEAST_IN_PARTS) gen_reducer_in_parts(&reducer);
     gen_reducer_start(g, instr, &reducer, out);
     gen_reducer_slots(g, &reducer, slots, out);
+    for (int d = from->rank - 1; d >= 0; d--) {
+        if (!int_list_has(dims, d)) continue;
+        int first = first_of_run(instr, d);
+        ends[first] = d + 1;
+        d = first;
+    }
     for (int d = 0; d < from->rank; d++) {
-        bool reduced = false;
-        for (int i = 0; i < dims.count; i++)
-            reduced |= dims.v[i] == d;
-        if (!reduced) {
-            inner[d] = index[kept++];
-            continue;
+        if (!int_list_has(dims, d)) inner[d] = index[kept++];
+        if (!ends[d]) continue;
+        int64_t size = 1;
+        for (int k = d; k < ends[d]; k++)
+            size *= from->dims[k];
+        gen_nest_begin(g, 1, &size, &loops[nloops++], &i);
+        gen_index_bound(g, i, size);
+        for (int k = ends[d] - 1; k >= d; k--) {
+            inner[k] = k > d ? gen_index_rem(g, i, from->dims[k]) : i;
+            if (k > d) i = gen_index_div(g, i, from->dims[k]);
         }
-        gen_nest_begin(g, 1, &from->dims[d], &loops[nloops++], &inner[d]);
     }
     gen_reducer_fold(g, instr, &reducer, slots, inner);
     gen_nest_end(g, nloops, loops);

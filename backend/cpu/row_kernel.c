@@ -525,11 +525,13 @@ static bool adds_columns(const struct rows *r) {
     int64_t columns = last_columns(hero);
     if (keeps_last(hero) || columns < LEAST_COLUMNS || columns > COLUMN_BLOCK) return false;
     if (r->plan->columns == columns || gen_inner_dim(from) == 0) return false;
-    for (int i = 0; i < r->plan->nsteps; i++)
-        if (r->plan->steps[i].instr->opcode == OP_REDUCE &&
-            !starts_anywhere(r->plan->steps[i].instr))
-            return false;
-    return true;
+    int reduces = 0;
+    for (int i = 0; i < r->plan->nsteps; i++) {
+        if (r->plan->steps[i].instr->opcode != OP_REDUCE) continue;
+        if (!starts_anywhere(r->plan->steps[i].instr)) return false;
+        reduces++;
+    }
+    return reduces > 1 || gen_reduce_run(hero) == columns;
 }
 
 static void emit_added_columns(struct rows *r) {
