@@ -78,7 +78,8 @@ static bool can_compose(const struct fuser *fuser, const struct hlo_instr *instr
     if (instr->opcode == OP_CONSTANT)
         return instr->shape->rank == 0 && shape_is_array(instr->shape) && !instr->ncontrol &&
                !instr->is_control_predecessor;
-    return fuser->policy->composes(instr);
+    /* A concatenation of many arrays is as many copies, or as much code in one kernel. */
+    return instr->noperands <= FUSION_MOST_OPERANDS && fuser->policy->composes(instr);
 }
 
 /* Its operands can be read by the kernel too. */

@@ -163,7 +163,7 @@ static void cut_operands(struct entry *e, struct kernel_call *call, LLVMValueRef
     struct arena *arena = e->g->arena;
     const struct hlo_instr *instr = call->instr;
     const char *why;
-    if (instr->opcode != OP_FUSION) return;
+    if (instr->opcode != OP_FUSION && instr->opcode != OP_SLICE) return;
     int *leaves = arena_array(arena, (size_t)call->nbuffers + 1, sizeof *leaves);
     int *first = arena_array(arena, (size_t)instr->noperands + 1, sizeof *first);
     bool *alone = arena_array(arena, (size_t)instr->noperands + 1, sizeof *alone);

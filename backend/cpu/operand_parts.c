@@ -29,23 +29,32 @@ static bool is_result(const struct hlo_instr *instr) {
     return false;
 }
 
+static struct part no_part(const struct shape *shape, int dim) {
+    int64_t size = shape->dims[dim];
+    return (struct part){dim, size, 0, size ? shape->bytes / size : 0};
+}
+
+/* What the slice reads is in the part, too; false for anything else. */
+static bool widen(struct part *part, const struct hlo_instr *slice) {
+    const struct slice_list *slices = slice_of(slice);
+    if (!slices || slice->shape->count == 0) return false;
+    struct slice_dim s = slices->v[part->dim];
+    int64_t last = s.start + (slice->shape->dims[part->dim] - 1) * s.stride;
+    if (s.start < part->first) part->first = s.start;
+    if (last + 1 > part->end) part->end = last + 1;
+    return true;
+}
+
 /* False where all of the parameter is read, or anything but a slice reads it. */
 static bool find_part(const struct hlo_instr *parameter, struct part *part) {
     const struct shape *shape = parameter->shape;
     if (!shape_is_array(shape) || shape_is_dynamic(shape) || !parameter->users) return false;
     int dim = outermost_dim(shape);
     if (dim == shape->rank || is_result(parameter)) return false;
-    int64_t size = shape->dims[dim];
-    *part = (struct part){dim, size, 0, size ? shape->bytes / size : 0};
-    for (const struct hlo_use *use = parameter->users; use; use = use->next) {
-        const struct slice_list *slices = slice_of(use->user);
-        if (!slices || use->user->shape->count == 0 || is_result(use->user)) return false;
-        struct slice_dim s = slices->v[dim];
-        int64_t last = s.start + (use->user->shape->dims[dim] - 1) * s.stride;
-        if (s.start < part->first) part->first = s.start;
-        if (last + 1 > part->end) part->end = last + 1;
-    }
-    return part->end - part->first < size;
+    *part = no_part(shape, dim);
+    for (const struct hlo_use *use = parameter->users; use; use = use->next)
+        if (is_result(use->user) || !widen(part, use->user)) return false;
+    return part->end - part->first < shape->dims[dim];
 }
 
 static const struct shape *cut_shape(struct hlo_module *module, const struct shape *shape,
@@ -58,15 +67,10 @@ static const struct shape *cut_shape(struct hlo_module *module, const struct sha
     return shape_with_layout(module->shapes, cut, shape->layout);
 }
 
-/* The slice's places are counted from the first of the part; one of all there is goes away. */
-static void move_slice(struct hlo_instr *slice, const struct part *part) {
+/* The slice's places are counted from the first of the part. */
+static void count_from(struct hlo_instr *slice, const struct part *part) {
     struct arena *arena = slice->parent->module->arena;
-    struct hlo_instr *operand = slice->operands[0];
-    if (slice->shape->plain == operand->shape->plain) {
-        instr_replace_uses(slice, operand);
-        instr_remove(slice);
-        return;
-    }
+    const struct hlo_instr *operand = slice->operands[0];
     const struct slice_list *old = slice_of(slice);
     struct slice_dim *dims = arena_copy(arena, old->v, (size_t)old->count * sizeof *dims);
     dims[part->dim].start -= part->first;
@@ -77,6 +81,17 @@ static void move_slice(struct hlo_instr *slice, const struct part *part) {
     *list = (struct slice_list){old->count, dims};
     struct hlo_attr attr = {.key = ATTR_SLICE, .slices = list};
     instr_set_attr(slice, &attr);
+}
+
+/* One of all there is goes away. */
+static void move_slice(struct hlo_instr *slice, const struct part *part) {
+    struct hlo_instr *operand = slice->operands[0];
+    if (slice->shape->plain != operand->shape->plain) {
+        count_from(slice, part);
+        return;
+    }
+    instr_replace_uses(slice, operand);
+    instr_remove(slice);
 }
 
 static void cut_parameter(struct hlo_instr *parameter, const struct part *part) {
@@ -102,8 +117,28 @@ static void number(struct hlo_computation *computation) {
     FOR_EACH_INSTR(instr, computation) instr->mark = n++;
 }
 
+/* The same for a slice by itself. */
+static const struct hlo_instr *part_of_slice(struct arena *arena, const struct hlo_instr *slice,
+                                             bool may_move, int64_t *offset) {
+    const struct shape *shape = slice->operands[0]->shape;
+    int dim = outermost_dim(shape);
+    *offset = 0;
+    if (!may_move || dim == shape->rank) return slice;
+    struct part part = no_part(shape, dim);
+    if (!widen(&part, slice) || part.end - part.first == shape->dims[dim]) return slice;
+    struct hlo_instr *view = arena_copy(arena, slice, sizeof *slice);
+    view->attrs = arena_copy(arena, slice->attrs, (size_t)slice->nattrs * sizeof *view->attrs);
+    view->operands = arena_alloc(arena, sizeof *view->operands);
+    view->operands[0] =
+        stand_in(arena, slice->operands[0], cut_shape(slice->parent->module, shape, &part));
+    count_from(view, &part);
+    *offset = part.first * part.stride;
+    return view;
+}
+
 const struct hlo_instr *operand_parts(struct arena *arena, const struct hlo_instr *fusion,
                                       const bool *may_move, int64_t *offset) {
+    if (fusion->opcode == OP_SLICE) return part_of_slice(arena, fusion, *may_move, offset);
     struct hlo_instr *view = NULL;
     for (int i = 0; i < fusion->noperands; i++) {
         struct part part;

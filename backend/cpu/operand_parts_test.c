@@ -92,6 +92,26 @@ static void test_whole(void **state) {
     module_free(module);
 }
 
+/* Slices by themselves, two of which are equal then; the module's own keep their places. */
+static void test_slice(void **state) {
+    (void)state;
+    struct hlo_module *module =
+        parse("ENTRY e { p = s16[1,9,4] parameter(0)\n"
+              "  ROOT s = s16[1,2,3] slice(p), slice={[0:1], [5:8:2], [1:4]} }");
+    struct arena *arena = arena_new();
+    int64_t offset[4];
+    const struct hlo_instr *cut = parts_of(module, arena, -1, offset);
+    const struct slice_dim *dims = instr_attr(cut, ATTR_SLICE)->slices->v;
+    assert_int_equal(offset[0], 5 * 8);
+    assert_int_equal(cut->operands[0]->shape->dims[1], 3);
+    assert_true(dims[1].start == 0 && dims[1].limit == 3 && dims[1].stride == 2);
+    assert_true(dims[2].start == 1 && dims[2].limit == 4);
+    assert_int_equal(instr_attr(module->entry->root, ATTR_SLICE)->slices->v[1].start, 5);
+    assert_ptr_equal(parts_of(module, arena, 0, offset), module->entry->root);
+    arena_free(arena);
+    module_free(module);
+}
+
 /* Operands that something else reads, slices of inner dimensions, and slices that are results. */
 static void test_nothing(void **state) {
     (void)state;
@@ -122,10 +142,8 @@ static void test_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_range),
-        cmocka_unit_test(test_fixed),
-        cmocka_unit_test(test_whole),
-        cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_range), cmocka_unit_test(test_fixed),   cmocka_unit_test(test_whole),
+        cmocka_unit_test(test_slice), cmocka_unit_test(test_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
