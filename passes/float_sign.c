@@ -1,5 +1,7 @@
 #include "passes/float_sign.h"
 
+#include <math.h>
+
 #include "ir/literal.h"
 #include "passes/util.h"
 
@@ -15,21 +17,33 @@ static const struct hlo_instr *spread_value(const struct hlo_instr *instr) {
     return instr;
 }
 
-/* max is, for each element of x, the greatest of elements of x among which that one is. */
-static bool is_greatest_of(const struct hlo_instr *max, const struct hlo_instr *x) {
-    if (max->opcode != OP_BROADCAST) return false;
-    const struct hlo_instr *reduce = max->operands[0];
-    if (reduce->opcode != OP_REDUCE || reduce->noperands != 2 || reduce->operands[0] != x ||
-        reducer_operation(reduce->called[0]) != OP_MAXIMUM)
-        return false;
+/* of has, for each element of x, the result of a reduction among whose elements that one is. */
+static const struct hlo_instr *spread_reduce(const struct hlo_instr *of,
+                                             const struct hlo_instr *x) {
+    if (of->opcode != OP_BROADCAST) return NULL;
+    const struct hlo_instr *reduce = of->operands[0];
+    if (reduce->opcode != OP_REDUCE || reduce->noperands != 2 || reduce->operands[0] != x)
+        return NULL;
     struct int_list reduced = instr_ints(reduce, ATTR_DIMENSIONS);
-    struct int_list kept = instr_ints(max, ATTR_DIMENSIONS);
+    struct int_list kept = instr_ints(of, ATTR_DIMENSIONS);
     int n = 0;
     for (int d = 0; d < x->shape->rank; d++) {
         if (int_list_has(reduced, d)) continue;
-        if (n >= kept.count || kept.v[n++] != d) return false;
+        if (n >= kept.count || kept.v[n++] != d) return NULL;
     }
-    return n == kept.count && shape_same_dims(max->shape, x->shape);
+    return n == kept.count && shape_same_dims(of->shape, x->shape) ? reduce : NULL;
+}
+
+static bool is_greatest_of(const struct hlo_instr *max, const struct hlo_instr *x) {
+    const struct hlo_instr *reduce = spread_reduce(max, x);
+    return reduce && reducer_operation(reduce->called[0]) == OP_MAXIMUM;
+}
+
+static bool is_sum_of(const struct hlo_instr *sum, const struct hlo_instr *x) {
+    const struct hlo_instr *reduce = spread_reduce(sum, x);
+    return reduce && reducer_operation(reduce->called[0]) == OP_ADD &&
+           reduce->operands[1]->opcode == OP_CONSTANT &&
+           literal_get_double(reduce->operands[1]->literal, 0) == 0;
 }
 
 static bool is_negated(const struct hlo_instr *instr, const struct hlo_instr *of) {
@@ -86,4 +100,44 @@ bool instr_is_never_positive(const struct hlo_instr *instr) {
 
 bool instr_is_never_negative(const struct hlo_instr *instr) {
     return never(instr, 1, MOST_DEPTH);
+}
+
+/* What no element is larger than, whatever its sign; infinity where that does not show, or where
+ * there may be NaN. */
+static double bound(const struct hlo_instr *instr, int depth) {
+    instr = spread_value(instr);
+    if (!shape_is_array(instr->shape)) return INFINITY;
+    if (instr->opcode == OP_CONSTANT && instr->shape->count == 1 &&
+        element_type_is_float(instr->shape->type)) {
+        double value = fabs(literal_get_double(instr->literal, 0));
+        return isnan(value) ? INFINITY : value;
+    }
+    if (depth-- == 0) return INFINITY;
+    struct hlo_instr *const *of = instr->operands;
+    switch (instr->opcode) {
+    case OP_CONVERT:
+        if (!element_type_is_integral(of[0]->shape->type)) return bound(of[0], depth);
+        return ldexp(1, element_type_info(of[0]->shape->type)->bits);
+    case OP_ADD:
+    case OP_SUBTRACT: return bound(of[0], depth) + bound(of[1], depth);
+    case OP_MULTIPLY: {
+        double x = bound(of[0], depth), y = bound(of[1], depth);
+        return isinf(x) || isinf(y) ? INFINITY : x * y;
+    }
+    case OP_NEGATE:
+    case OP_ABS: return bound(of[0], depth);
+    default: return INFINITY;
+    }
+}
+
+bool divide_is_tame(const struct hlo_instr *divide) {
+    static const double small = 0x1p-60, large = 0x1p60;
+    const struct hlo_instr *x = divide->operands[0], *y = divide->operands[1];
+    if (!element_type_is_float(divide->shape->type)) return false;
+    if (x->opcode == OP_EXPONENTIAL && instr_is_never_positive(x->operands[0]) && is_sum_of(y, x))
+        return true;
+    y = spread_value(y);
+    if (y->opcode != OP_CONSTANT || y->shape->count != 1) return false;
+    double value = literal_get_double(y->literal, 0);
+    return value > small && value < large && bound(x, MOST_DEPTH) < large;
 }

@@ -59,7 +59,47 @@ static void test_signs(void **state) {
     }
 }
 
+/* Quotients, and whether their divisor's reciprocal will do. */
+static const struct {
+    const char *rest;
+    bool tame;
+} quotients[] = {
+    {"h = f32[] constant(255)  hs = f32[4,4] broadcast(h), dimensions={}\n"
+     "i = u8[4,4] parameter(2)  f = f32[4,4] convert(i)  ROOT r = f32[4,4] divide(f, hs) }",
+     true},
+    {"h = f32[] constant(-3)  hs = f32[4,4] broadcast(h), dimensions={}\n" /* the sign of 0 */
+     "i = u8[4,4] parameter(2)  f = f32[4,4] convert(i)  ROOT r = f32[4,4] divide(f, hs) }",
+     false},
+    {"h = f32[] constant(255)  hs = f32[4,4] broadcast(h), dimensions={}\n" /* x may be infinite */
+     "ROOT r = f32[4,4] divide(x, hs) }",
+     false},
+    {"d = f32[4,4] subtract(x, row)  w = f32[4,4] exponential(d)\n"
+     "t = f32[4] reduce(w, z), dimensions={1}, to_apply=sum\n"
+     "u = f32[4,4] broadcast(t), dimensions={0}  ROOT r = f32[4,4] divide(w, u) }",
+     true},
+    {"t = f32[4] reduce(e, z), dimensions={1}, to_apply=sum\n" /* may be infinite */
+     "u = f32[4,4] broadcast(t), dimensions={0}  ROOT r = f32[4,4] divide(e, u) }",
+     false},
+};
+
+static void test_quotients(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof quotients / sizeof *quotients; i++) {
+        char text[2048];
+        snprintf(text, sizeof text, HEAD "%s", quotients[i].rest);
+        struct diag diag;
+        diag_init(&diag, "test", text, strlen(text));
+        struct hlo_module *module = hlo_parse(&diag);
+        assert_non_null(module);
+        if (divide_is_tame(module->entry->root) != quotients[i].tame)
+            fail_msg("%s", quotients[i].rest);
+        module_free(module);
+        diag_clear(&diag);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_signs)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_signs),
+                                       cmocka_unit_test(test_quotients)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

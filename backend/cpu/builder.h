@@ -12,6 +12,7 @@ struct cpu_builder {
     LLVMBuilderRef builder;
     /* The machine estimates 1 / sqrt(x) of floats to 11 bits or more, and has multiply-adds. */
     bool root_estimates;
+    bool fma; /* a multiply-add is one instruction */
 };
 
 /* Read-only data, private to the module. */

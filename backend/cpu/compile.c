@@ -151,6 +151,7 @@ static bool generate(struct cpu_gen *g, const struct cpu_machine *machine,
     g->b.module = LLVMModuleCreateWithNameInContext(g->hlo->name, g->b.context);
     g->b.builder = LLVMCreateBuilderInContext(g->b.context);
     g->b.root_estimates = machine->arch == CPU_X86_64 && g->target.fma;
+    g->b.fma = g->target.fma;
     char *triple = LLVMGetTargetMachineTriple(machine->llvm);
     LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine->llvm);
     LLVMSetTarget(g->b.module, triple);

@@ -286,6 +286,8 @@ static LLVMValueRef emit_real(struct cpu_builder *b, const struct hlo_instr *ins
         wide[i] = cpu_widen(b, v[i], type);
     if (instr->opcode == OP_EXPONENTIAL && instr_is_never_positive(instr->operands[0]))
         return cpu_narrow(b, math_exp_small(b, wide[0]), type);
+    if (instr->opcode == OP_DIVIDE && divide_is_tame(instr))
+        return cpu_narrow(b, math_divide_tame(b, wide[0], wide[1]), type);
     return cpu_narrow(b, real_operation(b, instr->opcode, wide), type);
 }
 

@@ -212,6 +212,10 @@ typedef LLVMValueRef math_function(struct cpu_builder *b, LLVMValueRef x);
 math_function math_exp, math_expm1, math_log, math_log1p, math_tanh, math_logistic, math_sin,
     math_cos, math_tan, math_erf, math_cbrt, math_rsqrt, math_asin, math_acos, math_atan, math_sinh,
     math_cosh, math_asinh, math_acosh, math_atanh;
+/* x / y for y > 0 that loops do not change, within the range of divide_is_tame: one division a
+ * loop, and a product with the reciprocal that is corrected once, which rounds as a division does
+ * (Markstein, IA-64 and Elementary Functions, 2000). */
+LLVMValueRef math_divide_tame(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef y);
 /* e^x for x that is far from overflow. */
 math_function math_exp_small;
 LLVMValueRef math_pow(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef y);

@@ -85,6 +85,13 @@ static const char *const programs[] = {
         "  y = f32[5] reduce(b, i), dimensions={3,2,0}, to_apply=m\n"
         "  w = f32[5] reduce(c, z), dimensions={0,2,3}, to_apply=s\n"
         "  ROOT t = (f32[5], f32[5], f32[5]) tuple(x, y, w) }",
+    /* quotients by a constant, to the last bit */
+    "ENTRY e { p = s16[5000] parameter(0) c = f32[] constant(3.7) d = f32[] constant(255)\n"
+    "  x = f32[5000] convert(p) cb = f32[5000] broadcast(c), dimensions={}\n"
+    "  db = f32[5000] broadcast(d), dimensions={} n = f32[5000] negate(x)\n"
+    "  y = f32[5000] divide(n, cb) z = f32[5000] divide(x, db)\n"
+    "  a = s32[5000] bitcast-convert(y) b = s32[5000] bitcast-convert(z)\n"
+    "  ROOT t = (s32[5000], s32[5000]) tuple(a, b) }",
     /* running sums both ways, along each dim; windows */
     SUM "ENTRY e { p = f32[6,300] parameter(0) z = f32[] constant(0)\n"
         "  a = f32[6,300] reduce-window(p, z), window={size=1x300 pad=0_0x299_0}, to_apply=s\n"

@@ -157,6 +157,15 @@ LLVMValueRef math_expm1(struct cpu_builder *b, LLVMValueRef x) {
     return select_of(b, tiny, f_flush(b, x), y);
 }
 
+LLVMValueRef math_divide_tame(struct cpu_builder *b, LLVMValueRef x, LLVMValueRef y) {
+    if (!b->fma) return f_div(b, x, y);
+    LLVMValueRef reciprocal = f_div(b, fk(x, 1), y);
+    LLVMValueRef q = f_mul(b, x, reciprocal);
+    /* Signs are such that a quotient of -0 stays one. */
+    LLVMValueRef excess = f_fma(b, q, y, f_neg(b, x));
+    return f_fma(b, excess, f_neg(b, reciprocal), q);
+}
+
 /* tanh of f32: m / d with m = 1 - e^y, d = 1 + e^y, y = -2 |x| = n ln 2 + r, all halved. As n is
  * rounded up, r is in -ln 2 .. 0, and m loses no digits. */
 static LLVMValueRef tanh_f32(struct cpu_builder *b, LLVMValueRef x) {

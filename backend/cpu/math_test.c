@@ -118,6 +118,7 @@ static void kernel_compile(struct kernel *kernel, const struct hlo_instr *instr,
                             .builder = LLVMCreateBuilderInContext(context)};
 #if defined(__x86_64__)
     b.root_estimates = __builtin_cpu_supports("fma");
+    b.fma = __builtin_cpu_supports("fma");
 #endif
     LLVMTypeRef pointer = LLVMPointerTypeInContext(context, 0);
     LLVMTypeRef types[5] = {pointer, pointer, pointer, pointer, LLVMInt64TypeInContext(context)};
