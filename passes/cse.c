@@ -8,11 +8,44 @@
 #include "passes/pass.h"
 #include "passes/util.h"
 
+/* ---- a table of what is first of its kind ---- */
+
 struct table {
-    struct hlo_instr **slots; /* by hash, open addressing */
+    void **slots; /* by hash, open addressing; NULL where there is no memory */
     uint64_t *hashes;
     size_t mask;
 };
+
+static struct table table_new(size_t most) {
+    size_t size = 16;
+    while (size < 2 * most)
+        size *= 2;
+    struct table table = {calloc(size, sizeof *table.slots), calloc(size, sizeof *table.hashes),
+                          size - 1};
+    if (table.slots && table.hashes) return table;
+    free(table.slots);
+    free(table.hashes);
+    return (struct table){0};
+}
+
+static void table_free(struct table *table) {
+    free(table->slots);
+    free(table->hashes);
+}
+
+/* The earlier one that is the same, or NULL, and then the table has this one. */
+static void *find_or_add(struct table *table, uint64_t hash, void *what,
+                         bool (*same)(const void *, const void *)) {
+    size_t slot = hash & table->mask;
+    for (; table->slots[slot]; slot = (slot + 1) & table->mask)
+        if (table->hashes[slot] == hash && same(table->slots[slot], what))
+            return table->slots[slot];
+    table->slots[slot] = what;
+    table->hashes[slot] = hash;
+    return NULL;
+}
+
+/* ---- instructions ---- */
 
 static uint64_t mix(uint64_t hash, uint64_t value) {
     hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
@@ -75,20 +108,30 @@ static uint64_t hash_operation(const struct hlo_instr *instr) {
     return hash;
 }
 
-static uint64_t hash_instr(const struct hlo_instr *instr) {
-    uint64_t hash = hash_operation(instr);
+/* What tells an operand from others: in its computation, or anywhere. */
+static int64_t name_of(const struct hlo_instr *operand, bool by_mark) {
+    return by_mark ? operand->mark : operand->id;
+}
+
+static uint64_t hash_operands(uint64_t hash, const struct hlo_instr *instr, bool by_mark) {
     if (is_commutative(instr))
-        return mix(hash, (uint64_t)instr->operands[0]->id + (uint64_t)instr->operands[1]->id);
+        return mix(hash, (uint64_t)name_of(instr->operands[0], by_mark) +
+                             (uint64_t)name_of(instr->operands[1], by_mark));
     for (int i = 0; i < instr->noperands; i++)
-        hash = mix(hash, (uint64_t)instr->operands[i]->id);
+        hash = mix(hash, (uint64_t)name_of(instr->operands[i], by_mark));
     return hash;
 }
 
-static bool same_operands(const struct hlo_instr *a, const struct hlo_instr *b) {
-    if (is_commutative(a) && a->operands[0] == b->operands[1] && a->operands[1] == b->operands[0])
+static bool same_operand(const struct hlo_instr *a, int i, const struct hlo_instr *b, int j,
+                         bool by_mark) {
+    return name_of(a->operands[i], by_mark) == name_of(b->operands[j], by_mark);
+}
+
+static bool same_operands(const struct hlo_instr *a, const struct hlo_instr *b, bool by_mark) {
+    if (is_commutative(a) && same_operand(a, 0, b, 1, by_mark) && same_operand(a, 1, b, 0, by_mark))
         return true;
     for (int i = 0; i < a->noperands; i++)
-        if (a->operands[i] != b->operands[i]) return false;
+        if (!same_operand(a, i, b, i, by_mark)) return false;
     return true;
 }
 
@@ -102,8 +145,8 @@ static bool same_operation(const struct hlo_instr *a, const struct hlo_instr *b)
     return true;
 }
 
-static bool same_value(const struct hlo_instr *a, const struct hlo_instr *b) {
-    return same_operation(a, b) && same_operands(a, b);
+static bool same_value(const void *a, const void *b) {
+    return same_operation(a, b) && same_operands(a, b, false);
 }
 
 static bool may_merge(const struct hlo_instr *instr) {
@@ -116,38 +159,21 @@ static bool may_merge(const struct hlo_instr *instr) {
     }
 }
 
-/* The earlier instruction of the same value, or NULL, and then the table has this one. */
-static struct hlo_instr *find_or_add(struct table *table, struct hlo_instr *instr) {
-    uint64_t hash = hash_instr(instr);
-    size_t slot = hash & table->mask;
-    for (; table->slots[slot]; slot = (slot + 1) & table->mask)
-        if (table->hashes[slot] == hash && same_value(table->slots[slot], instr))
-            return table->slots[slot];
-    table->slots[slot] = instr;
-    table->hashes[slot] = hash;
-    return NULL;
-}
-
 static bool run_computation(struct pass_context *context, struct hlo_computation *computation) {
-    size_t size = 16;
-    while (size < 2 * (size_t)computation->count)
-        size *= 2;
-    struct table table = {calloc(size, sizeof *table.slots), calloc(size, sizeof *table.hashes),
-                          size - 1};
+    struct table table = table_new((size_t)computation->count);
     bool changed = false;
-    if (table.slots && table.hashes) {
-        FOR_EACH_INSTR(instr, computation) {
-            if (!may_merge(instr)) continue;
-            struct hlo_instr *earlier = find_or_add(&table, instr);
-            if (!earlier || (!instr_has_users(instr) && computation->root != instr)) continue;
-            if (!pass_may_rewrite(context)) break;
-            instr_replace_uses(instr, earlier);
-            if (!instr->users) instr_remove(instr);
-            changed = true;
-        }
+    if (!table.slots) return false;
+    FOR_EACH_INSTR(instr, computation) {
+        if (!may_merge(instr)) continue;
+        uint64_t hash = hash_operands(hash_operation(instr), instr, false);
+        struct hlo_instr *earlier = find_or_add(&table, hash, instr, same_value);
+        if (!earlier || (!instr_has_users(instr) && computation->root != instr)) continue;
+        if (!pass_may_rewrite(context)) break;
+        instr_replace_uses(instr, earlier);
+        if (!instr->users) instr_remove(instr);
+        changed = true;
     }
-    free(table.slots);
-    free(table.hashes);
+    table_free(&table);
     return changed;
 }
 
@@ -162,32 +188,18 @@ static uint64_t hash_computation(struct hlo_computation *computation) {
     FOR_EACH_INSTR(instr, computation) {
         instr->mark = number++;
         hash = mix(hash, hash_operation(instr) + (uint64_t)instr->parameter);
-        if (is_commutative(instr)) {
-            int sum = instr->operands[0]->mark + instr->operands[1]->mark;
-            hash = mix(hash, (uint64_t)sum);
-            continue;
-        }
-        for (int i = 0; i < instr->noperands; i++)
-            hash = mix(hash, (uint64_t)instr->operands[i]->mark);
+        hash = hash_operands(hash, instr, true);
     }
     return hash;
 }
 
-static bool same_marks(const struct hlo_instr *a, const struct hlo_instr *b) {
-    if (is_commutative(a) && a->operands[0]->mark == b->operands[1]->mark &&
-        a->operands[1]->mark == b->operands[0]->mark)
-        return true;
-    for (int i = 0; i < a->noperands; i++)
-        if (a->operands[i]->mark != b->operands[i]->mark) return false;
-    return true;
-}
-
 static bool same_instr(const struct hlo_instr *a, const struct hlo_instr *b) {
     if (!same_operation(a, b) || a->ncontrol || b->ncontrol) return false;
-    return (a->opcode != OP_PARAMETER || a->parameter == b->parameter) && same_marks(a, b);
+    return (a->opcode != OP_PARAMETER || a->parameter == b->parameter) && same_operands(a, b, true);
 }
 
-static bool same_computation(const struct hlo_computation *a, const struct hlo_computation *b) {
+static bool same_computation(const void *one, const void *other) {
+    const struct hlo_computation *a = one, *b = other;
     const struct hlo_instr *x = a->first, *y = b->first;
     if (a->count != b->count || a->nparameters != b->nparameters) return false;
     for (; x && y; x = x->next, y = y->next)
@@ -195,45 +207,26 @@ static bool same_computation(const struct hlo_computation *a, const struct hlo_c
     return a->root->mark == b->root->mark;
 }
 
-struct kinds {
-    struct hlo_computation **slots; /* the first of each kind, by hash, open addressing */
-    uint64_t *hashes;
-    size_t mask;
-};
-
-static void find_kind(struct kinds *kinds, struct hlo_computation *computation) {
-    computation->data = NULL;
+static void find_kind(struct table *kinds, struct hlo_computation *computation) {
     if (computation->mark || computation->count > MOST_INSTRUCTIONS) return;
     uint64_t hash = hash_computation(computation);
-    size_t slot = hash & kinds->mask;
-    for (; kinds->slots[slot]; slot = (slot + 1) & kinds->mask) {
-        if (kinds->hashes[slot] != hash || !same_computation(kinds->slots[slot], computation))
-            continue;
-        computation->data = kinds->slots[slot];
-        return;
-    }
-    kinds->slots[slot] = computation;
-    kinds->hashes[slot] = hash;
+    computation->data = find_or_add(kinds, hash, computation, same_computation);
 }
 
 bool cse_run(struct pass_context *context, struct hlo_module *module) {
     bool changed = false;
-    size_t size = 16, count = 0;
+    size_t count = 0;
     module_sort_computations(module);
     mark_side_effects(module);
     FOR_EACH_COMPUTATION(computation, module) {
         computation->data = NULL;
         count++;
     }
-    while (size < 2 * count)
-        size *= 2;
-    struct kinds kinds = {calloc(size, sizeof *kinds.slots), calloc(size, sizeof *kinds.hashes),
-                          size - 1};
+    struct table kinds = table_new(count);
     FOR_EACH_COMPUTATION(computation, module) {
         changed |= run_computation(context, computation);
-        if (kinds.slots && kinds.hashes) find_kind(&kinds, computation);
+        if (kinds.slots) find_kind(&kinds, computation);
     }
-    free(kinds.slots);
-    free(kinds.hashes);
+    table_free(&kinds);
     return changed;
 }
