@@ -4,6 +4,7 @@
 #include "backend/cpu/column_sums.h"
 #include "backend/cpu/emit.h"
 #include "backend/cpu/lowering.h"
+#include "backend/cpu/matmul_kernel.h"
 #include "backend/cpu/pick_reducer.h"
 #include "backend/cpu/row_emit.h"
 #include "ir/literal.h"
@@ -315,16 +316,52 @@ static void store_row(struct rows *r, LLVMValueRef row) {
     end_periods(r, &periods);
 }
 
+/* Asks for some of the next row of each operand that is read row by row, at the start of loop `n`
+ * after the first: a row that begins a page is nothing that the processor would ask for by itself,
+ * and memory would wait while all that follows is computed from caches. As many lines as can be
+ * under way at once. */
+static void ask_for_next(struct rows *r, int n, LLVMValueRef row) {
+    enum { LINE = 64, LINES = 24, LEAST_LINES = 16, LEAST_BYTES = 1 << 18, MOST = 4 };
+    struct cpu_gen *g = r->g;
+    const struct hlo_instr *instr = r->k->instr;
+    int64_t elements = r->plan->rows * r->plan->columns, bytes[MOST];
+    LLVMValueRef in[MOST];
+    int nin = 0, leaf = 0;
+    for (int i = 0; i < instr->noperands; leaf += instr->operands[i++]->shape->nleaves) {
+        const struct shape *shape = instr->operands[i]->shape;
+        if (!shape_is_array(shape) || shape->count != elements || shape->bytes < LEAST_BYTES)
+            continue;
+        if (nin == MOST) return;
+        bytes[nin] = shape->bytes / r->plan->rows;
+        in[nin++] = r->k->in[leaf];
+    }
+    for (int i = 0; i < nin; i++) {
+        if (bytes[i] < LEAST_LINES * LINE) continue;
+        LLVMValueRef next = gen_index_mul(g, gen_index_add(g, row, gen_i64(g, 1)), bytes[i]);
+        for (int k = (n - 1) * LINES / nin; k < n * LINES / nin && k * LINE < bytes[i]; k++) {
+            LLVMValueRef at = gen_index_add(g, next, gen_i64(g, k * LINE));
+            /* Behind the last row there may be nothing: no address within the array. */
+            at =
+                LLVMBuildGEP2(g->b.builder, LLVMInt8TypeInContext(g->b.context), in[i], &at, 1, "");
+            matmul_prefetch(&g->b, at, false, MATMUL_NEAR_L1);
+        }
+    }
+}
+
 static void emit_rows(struct rows *r) {
     struct cpu_gen *g = r->g;
     struct cpu_loop rows = gen_range_begin(g, r->k->begin, r->k->end);
     gen_index_bound(g, rows.i, r->plan->rows);
     for (int stage = 1; stage <= r->plan->nstages; stage++) {
+        if (stage > 1) ask_for_next(r, stage - 1, rows.i);
         if (!emit_pick(r, stage, rows.i)) emit_stage(r, stage, rows.i);
         compute_row_values(r, stage, rows.i);
     }
     rows_store_at(r, true, rows.i);
-    if (has_full_outputs(r)) store_row(r, rows.i);
+    if (has_full_outputs(r)) {
+        ask_for_next(r, r->plan->nstages, rows.i);
+        store_row(r, rows.i);
+    }
     gen_loop_end(g, &rows);
 }
 
