@@ -92,6 +92,29 @@ static const char *const programs[] = {
     "  y = f32[5000] divide(n, cb) z = f32[5000] divide(x, db)\n"
     "  a = s32[5000] bitcast-convert(y) b = s32[5000] bitcast-convert(z)\n"
     "  ROOT t = (s32[5000], s32[5000]) tuple(a, b) }",
+    /* kept dims as one; those a value knows apart; the last dim reduced with others before kept
+       ones */
+    SUM
+    "ENTRY e { p = f32[3,9,41,20] parameter(0) q = f32[41,20] parameter(1) z = f32[] constant(2)\n"
+    "  c = f32[3,9,41,20] broadcast(q), dimensions={2,3} d = f32[3,9,41,20] multiply(p, c)\n"
+    "  a = f32[3,41,20] reduce(d, z), dimensions={1}, to_apply=s\n"
+    "  b = f32[41,20] reduce(d, z), dimensions={0,1}, to_apply=s\n"
+    "  ROOT t = (f32[3,41,20], f32[41,20]) tuple(a, b) }",
+    SUM "ENTRY e { p = f32[3,9,41,20] parameter(0) q = f32[41] parameter(1) z = f32[] constant(0)\n"
+        "  c = f32[3,9,41,20] broadcast(q), dimensions={2} d = f32[3,9,41,20] multiply(p, c)\n"
+        "  ROOT a = f32[3,41,20] reduce(d, z), dimensions={1}, to_apply=s }",
+    SUM "m { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] maximum(a, b) }\n"
+        "ENTRY e { p = f32[4,9,43,40] parameter(0) z = f32[] constant(0) i = f32[] constant(-inf)\n"
+        "  a = f32[4,43] reduce(p, z), dimensions={1,3}, to_apply=s\n"
+        "  b = f32[9,43] reduce(p, i), dimensions={0,3}, to_apply=m\n"
+        "  c = f32[4,43] negate(a)\n"
+        "  ROOT t = (f32[4,43], f32[9,43]) tuple(c, b) }",
+    SUM "ENTRY e { p = f32[4,9,43,40] parameter(0) q = f32[43] parameter(1) z = f32[] constant(0)\n"
+        "  c = f32[4,9,43,40] broadcast(q), dimensions={2} d = f32[4,9,43,40] multiply(p, c)\n"
+        "  ROOT a = f32[9,43] reduce(d, z), dimensions={0,3}, to_apply=s }",
+    SUM "ENTRY e { p = f32[6,5,43,4,10] parameter(0) z = f32[] constant(0)\n"
+        "  d = f32[6,5,43,4,10] multiply(p, p)\n"
+        "  ROOT a = f32[5,43] reduce(d, z), dimensions={0,3,4}, to_apply=s }",
     /* running sums both ways, along each dim; windows */
     SUM "ENTRY e { p = f32[6,300] parameter(0) z = f32[] constant(0)\n"
         "  a = f32[6,300] reduce-window(p, z), window={size=1x300 pad=0_0x299_0}, to_apply=s\n"

@@ -204,16 +204,20 @@ static bool joins_dims(const struct hlo_instr *instr, int first, int last, int *
     return true;
 }
 
+bool gen_reduce_joins(const struct hlo_instr *reduce, int first, int last) {
+    enum { BUDGET = 64 };
+    int budget = BUDGET;
+    for (int k = 0; k < reduce->noperands / 2; k++)
+        if (!joins_dims(reduce->operands[k], first, last, &budget)) return false;
+    return true;
+}
+
 /* The first of the reduced dims up to `last` that one loop can go over. */
 static int first_of_run(const struct hlo_instr *reduce, int last) {
-    enum { BUDGET = 64 };
     struct int_list dims = instr_ints(reduce, ATTR_DIMENSIONS);
     int first = last;
-    for (; first > 0 && int_list_has(dims, first - 1); first--) {
-        int budget = BUDGET;
-        for (int k = 0; k < reduce->noperands / 2; k++)
-            if (!joins_dims(reduce->operands[k], first - 1, last, &budget)) return first;
-    }
+    while (first > 0 && int_list_has(dims, first - 1) && gen_reduce_joins(reduce, first - 1, last))
+        first--;
     return first;
 }
 

@@ -29,9 +29,14 @@ static bool keeps_last(const struct hlo_instr *reduce) {
            from->dims[gen_inner_dim(from)] > 1;
 }
 
-static int64_t last_columns(const struct hlo_instr *reduce) {
-    const struct shape *from = reduce->operands[0]->shape;
-    return from->dims[gen_inner_dim(from)];
+/* Of rows that are added up in one block of columns, and of such blocks side by side. */
+static int64_t added_at_once(const struct row_plan *plan) {
+    int64_t columns = plan->kept / plan->added;
+    return COLUMN_BLOCK / columns;
+}
+
+static int64_t added_blocks(const struct row_plan *plan) {
+    return (plan->added + added_at_once(plan) - 1) / added_at_once(plan);
 }
 
 int64_t row_kernel_units(const struct hlo_instr *instr) {
@@ -41,9 +46,9 @@ int64_t row_kernel_units(const struct hlo_instr *instr) {
     if (plan && plan->trailing)
         units = (plan->rows + plan->block - 1) / plan->block;
     else if (plan && keeps_last(plan->hero))
-        units = plan->rows / last_columns(plan->hero) * column_blocks(last_columns(plan->hero));
+        units = plan->rows / plan->kept * column_blocks(plan->kept);
     else if (plan)
-        units = plan->rows;
+        units = plan->added ? plan->rows / plan->added * added_blocks(plan) : plan->rows;
     arena_free(arena);
     return units;
 }
@@ -376,7 +381,7 @@ static void add_few_rows(struct rows *r, int n, struct column_sums *sums, const 
     struct cpu_loop loop = gen_loop_begin(g, width);
     int last = gen_inner_dim(from);
     LLVMValueRef column = gen_index_add(g, first, loop.i);
-    gen_index_bound(g, column, from->dims[last]);
+    gen_index_bound(g, column, r->plan->kept);
     for (int i = 0; i < count; i++) {
         at[i] = arena_array(g->arena, SHAPE_MAX_RANK, sizeof *at[i]);
         memcpy(at[i], index, (size_t)from->rank * sizeof *index);
@@ -404,12 +409,11 @@ static void add_rows(struct rows *r, int n, struct column_sums *sums, LLVMValueR
     struct cpu_gen *g = r->g;
     const struct shape *from = r->plan->hero->operands[0]->shape;
     struct cpu_loop loops[SHAPE_MAX_RANK];
-    int nloops = 0, along = -1, step = rows_at_once(r), last = gen_inner_dim(from);
-    for (int d = 0; d < from->rank; d++)
-        if (d != last && is_reduced(r->plan->hero, d) && (along < 0 || from->dims[d] > 1))
-            along = d;
-    for (int d = 0; d < from->rank; d++)
-        if (d != last && d != along && is_reduced(r->plan->hero, d))
+    int nloops = 0, along = -1, step = rows_at_once(r);
+    for (int d = 0; d < r->plan->kept_dim; d++)
+        if (is_reduced(r->plan->hero, d) && (along < 0 || from->dims[d] > 1)) along = d;
+    for (int d = 0; d < r->plan->kept_dim; d++)
+        if (d != along && is_reduced(r->plan->hero, d))
             gen_nest_begin(g, 1, &from->dims[d], &loops[nloops++], &index[d]);
     if (along < 0) {
         add_few_rows(r, n, sums, index, 0, 1, first, width);
@@ -442,13 +446,13 @@ static void finish_columns(struct rows *r, int n, struct column_sums *sums, LLVM
     gen_loop_end(g, &loop);
 }
 
-/* The index of unit `outer` in the kept dims but the last. */
-static void kept_index(struct cpu_gen *g, const struct hlo_instr *hero, LLVMValueRef outer,
+/* The index of unit `outer` in the kept dims but those that are columns. */
+static void kept_index(struct cpu_gen *g, const struct row_plan *plan, LLVMValueRef outer,
                        LLVMValueRef *index) {
-    const struct shape *from = hero->operands[0]->shape;
+    const struct shape *from = plan->hero->operands[0]->shape;
     for (int d = from->rank - 1; d >= 0; d--) {
         index[d] = gen_i64(g, 0);
-        if (d == gen_inner_dim(from) || is_reduced(hero, d)) continue;
+        if (is_reduced(plan->hero, d) || d >= plan->kept_dim) continue;
         index[d] = gen_index_rem(g, outer, from->dims[d]);
         outer = gen_index_div(g, outer, from->dims[d]);
     }
@@ -456,16 +460,14 @@ static void kept_index(struct cpu_gen *g, const struct hlo_instr *hero, LLVMValu
 
 static void emit_columns(struct rows *r) {
     struct cpu_gen *g = r->g;
-    const struct hlo_instr *hero = r->plan->hero;
-    const struct shape *from = hero->operands[0]->shape;
-    int64_t columns = from->dims[gen_inner_dim(from)], blocks = column_blocks(columns);
+    int64_t columns = r->plan->kept, blocks = column_blocks(columns);
     struct column_sums *sums = arena_array(g->arena, (size_t)r->plan->nsteps, sizeof *sums);
     LLVMValueRef index[SHAPE_MAX_RANK];
     struct cpu_loop units = gen_range_begin(g, r->k->begin, r->k->end);
     gen_index_bound(g, units.i, r->plan->rows / columns * blocks);
     LLVMValueRef outer = gen_index_div(g, units.i, blocks);
     LLVMValueRef first = gen_index_mul(g, gen_index_rem(g, units.i, blocks), COLUMN_BLOCK);
-    kept_index(g, hero, outer, index);
+    kept_index(g, r->plan, outer, index);
     LLVMValueRef width = column_width(g, columns, first);
     int n = 0;
     for (int i = 0; i < r->plan->nsteps; i++) {
@@ -513,14 +515,14 @@ static void emit_few_columns(struct rows *r) {
     struct cpu_gen *g = r->g;
     const struct hlo_instr *hero = r->plan->hero;
     const struct shape *from = hero->operands[0]->shape;
-    int64_t columns = last_columns(hero);
+    int64_t columns = r->plan->kept;
     struct few_sums *sums = arena_array(g->arena, (size_t)r->plan->nsteps, sizeof *sums);
     LLVMValueRef index[SHAPE_MAX_RANK], values[GEN_MOST_LEAVES];
     struct cpu_loop loops[SHAPE_MAX_RANK];
     struct cpu_loop units = gen_range_begin(g, r->k->begin, r->k->end);
     int nloops = 0, n = start_few(r, sums, columns);
     gen_index_bound(g, units.i, r->plan->rows / columns);
-    kept_index(g, hero, units.i, index);
+    kept_index(g, r->plan, units.i, index);
     for (int d = 0; d < from->rank; d++)
         if (is_reduced(hero, d)) gen_nest_begin(g, 1, &from->dims[d], &loops[nloops++], &index[d]);
     for (int64_t c = 0; c < columns; c++) {
@@ -544,63 +546,62 @@ static void emit_few_columns(struct rows *r) {
 
 /* ---- the last dim and others before kept ones ---- */
 
-/* The sum of zeros, or an extreme, does not mind how often it starts. */
-static bool starts_anywhere(const struct hlo_instr *reduce) {
-    struct cpu_reducer reducer;
-    const struct hlo_instr *init = reduce->operands[reduce->noperands / 2];
-    gen_reducer_init(reduce, &reducer);
-    if (reducer.n != 1 || reducer.sum[0] != reducer.element[0]) return false;
-    if (reducer.op == OP_MAXIMUM || reducer.op == OP_MINIMUM) return true;
-    return reducer.op == OP_ADD && init->opcode == OP_CONSTANT && literal_is_all(init->literal, 0);
+/* Of row `row` of a block, from the sums of its columns. */
+static void add_columns(struct rows *r, const struct column_sums *sums, LLVMValueRef first,
+                        LLVMValueRef row) {
+    struct cpu_gen *g = r->g;
+    LLVMValueRef values[GEN_MOST_LEAVES], total[GEN_MOST_LEAVES];
+    LLVMValueRef slots[GEN_MOST_LEAVES], next[GEN_MOST_LEAVES];
+    gen_reducer_start(g, sums->instr, &sums->reducer, total);
+    gen_reducer_slots(g, &sums->reducer, slots, total);
+    struct cpu_loop loop = gen_loop_begin(g, gen_i64(g, r->plan->kept / r->plan->added));
+    column_sums_end(g, sums, gen_index_add(g, first, loop.i), values);
+    gen_reducer_load(g, &sums->reducer, slots, total);
+    gen_reducer_step(g, &sums->reducer, total, values, next);
+    for (int k = 0; k < sums->reducer.nsums; k++)
+        LLVMBuildStore(g->b.builder, next[k], slots[k]);
+    gen_loop_end(g, &loop);
+    gen_reducer_load(g, &sums->reducer, slots, values);
+    gen_reducer_end(g, &sums->reducer, values);
+    rows_bind_at(g, sums->instr, row, values);
 }
 
-/* Where sums for each column, to be added up at the end, are worth it. */
-static bool adds_columns(const struct rows *r) {
-    enum { LEAST_COLUMNS = 32 };
-    const struct hlo_instr *hero = r->plan->hero;
-    const struct shape *from = hero->operands[0]->shape;
-    int64_t columns = last_columns(hero);
-    if (keeps_last(hero) || columns < LEAST_COLUMNS || columns > COLUMN_BLOCK) return false;
-    if (r->plan->columns == columns || gen_inner_dim(from) == 0) return false;
-    int reduces = 0;
-    for (int i = 0; i < r->plan->nsteps; i++) {
-        if (r->plan->steps[i].instr->opcode != OP_REDUCE) continue;
-        if (!starts_anywhere(r->plan->steps[i].instr)) return false;
-        reduces++;
-    }
-    return reduces > 1 || gen_reduce_run(hero) == columns;
-}
-
+/* Rows next to each other share a block of columns, which are added up at the end. */
 static void emit_added_columns(struct rows *r) {
     struct cpu_gen *g = r->g;
-    const struct hlo_instr *hero = r->plan->hero;
-    LLVMValueRef index[SHAPE_MAX_RANK], values[GEN_MOST_LEAVES], total[GEN_MOST_LEAVES];
-    LLVMValueRef slots[GEN_MOST_LEAVES], next[GEN_MOST_LEAVES], width;
-    struct column_sums *sums = arena_array(g->arena, (size_t)r->plan->nsteps, sizeof *sums);
+    const struct row_plan *plan = r->plan;
+    int64_t most = added_at_once(plan), blocks = added_blocks(plan);
+    int64_t columns = plan->kept / plan->added;
+    LLVMValueRef index[SHAPE_MAX_RANK];
+    struct column_sums *sums = arena_array(g->arena, (size_t)plan->nsteps, sizeof *sums);
     struct cpu_loop units = gen_range_begin(g, r->k->begin, r->k->end);
     int n = 0;
-    gen_index_bound(g, units.i, r->plan->rows);
-    kept_index(g, hero, units.i, index);
-    width = gen_i64(g, last_columns(hero));
-    for (int i = 0; i < r->plan->nsteps; i++) {
-        if (r->plan->steps[i].instr->opcode != OP_REDUCE) continue;
-        column_sums_init(g, &sums[n], r->plan->steps[i].instr);
+    gen_index_bound(g, units.i, plan->rows / plan->added * blocks);
+    LLVMValueRef outer = gen_index_div(g, units.i, blocks);
+    LLVMValueRef row = gen_index_mul(g, gen_index_rem(g, units.i, blocks), most);
+    LLVMValueRef first = gen_index_mul(g, row, columns);
+    LLVMValueRef width = gen_i64(g, plan->kept), count = gen_i64(g, plan->added);
+    if (blocks > 1) {
+        LLVMValueRef rest = LLVMBuildSub(g->b.builder, count, row, "");
+        count = emit_intrinsic(&g->b, "llvm.smin", 2, (LLVMValueRef[]){rest, gen_i64(g, most)});
+        width = gen_index_mul(g, count, columns);
+    }
+    kept_index(g, plan, outer, index);
+    for (int i = 0; i < plan->nsteps; i++) {
+        if (plan->steps[i].instr->opcode != OP_REDUCE) continue;
+        column_sums_init(g, &sums[n], plan->steps[i].instr);
         column_sums_start(g, &sums[n++], width);
     }
-    add_rows(r, n, sums, index, gen_i64(g, 0), width);
-    for (int i = 0; i < n; i++) {
-        gen_reducer_start(g, sums[i].instr, &sums[i].reducer, total);
-        gen_reducer_slots(g, &sums[i].reducer, slots, total);
-        struct cpu_loop loop = gen_loop_begin(g, width);
-        column_sums_end(g, &sums[i], loop.i, values);
-        gen_reducer_load(g, &sums[i].reducer, slots, total);
-        gen_reducer_step(g, &sums[i].reducer, total, values, next);
-        LLVMBuildStore(g->b.builder, next[0], slots[0]);
-        gen_loop_end(g, &loop);
-        gen_reducer_load(g, &sums[i].reducer, slots, values);
-        rows_bind_at(g, sums[i].instr, units.i, values);
-    }
-    rows_store_at(r, true, units.i);
+    add_rows(r, n, sums, index, first, width);
+    struct cpu_loop rows = gen_loop_begin(g, count);
+    gen_index_bound(g, rows.i, most);
+    LLVMValueRef at = gen_index_mul(g, outer, plan->added);
+    at = gen_index_add(g, gen_index_add(g, at, row), rows.i);
+    gen_index_bound(g, at, plan->rows);
+    for (int i = 0; i < n; i++)
+        add_columns(r, &sums[i], gen_index_mul(g, rows.i, columns), at);
+    rows_store_at(r, true, at);
+    gen_loop_end(g, &rows);
     gen_loop_end(g, &units);
 }
 
@@ -622,11 +623,11 @@ void row_kernel_emit(struct cpu_gen *g, struct cpu_kernel *k) {
         short_rows_emit(&r);
     else if (r.plan->trailing)
         emit_rows(&r);
-    else if (keeps_last(r.plan->hero) && last_columns(r.plan->hero) <= FEW)
+    else if (keeps_last(r.plan->hero) && r.plan->kept <= FEW)
         emit_few_columns(&r);
     else if (keeps_last(r.plan->hero))
         emit_columns(&r);
-    else if (adds_columns(&r))
+    else if (r.plan->added)
         emit_added_columns(&r);
     else
         emit_elements(&r);

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "backend/cpu/gen.h"
+#include "backend/cpu/column_sums.h"
 #include "passes/util.h"
 
 static bool reads_memory_only(const struct hlo_instr *instr) {
@@ -160,6 +160,72 @@ static int64_t period_of(const struct row_plan *plan) {
     return plan->columns;
 }
 
+/* What is reduced has neighbours along dims first .. last where memory has them. */
+static bool are_as_one(const struct row_plan *plan, int first, int last) {
+    for (int i = 0; i < plan->nsteps; i++)
+        if (plan->steps[i].instr->opcode == OP_REDUCE &&
+            !gen_reduce_joins(plan->steps[i].instr, first, last))
+            return false;
+    return true;
+}
+
+/* The sum of zeros, or an extreme, does not mind how often it starts. */
+static bool starts_anywhere(const struct hlo_instr *reduce) {
+    struct cpu_reducer reducer;
+    const struct hlo_instr *init = reduce->operands[reduce->noperands / 2];
+    gen_reducer_init(reduce, &reducer);
+    if (reducer.n != 1 || reducer.sum[0] != reducer.element[0]) return false;
+    if (reducer.op == OP_MAXIMUM || reducer.op == OP_MINIMUM) return true;
+    return reducer.op == OP_ADD && init->opcode == OP_CONSTANT && literal_is_all(init->literal, 0);
+}
+
+/* Sums for each of `columns` are worth it: a single reduce may have a longer loop. */
+static bool adds_columns(const struct row_plan *plan, int64_t columns) {
+    enum { LEAST = 32 };
+    int reduces = 0;
+    if (columns < LEAST || columns > COLUMN_BLOCK || columns == plan->columns) return false;
+    for (int i = 0; i < plan->nsteps; i++) {
+        if (plan->steps[i].instr->opcode != OP_REDUCE) continue;
+        if (!starts_anywhere(plan->steps[i].instr)) return false;
+        reduces++;
+    }
+    return reduces > 1 || gen_reduce_run(plan->hero) == columns;
+}
+
+/* The first of the dims before `dim` that are reduced, or are kept, as it is asked, and are as one
+ * with those up to the last. */
+static int extend(const struct row_plan *plan, int dim, bool reduced) {
+    struct int_list dims = instr_ints(plan->hero, ATTR_DIMENSIONS);
+    int first = dim, last = gen_inner_dim(plan->hero->operands[0]->shape);
+    while (first > 0 && int_list_has(dims, first - 1) == reduced)
+        first--;
+    while (first < dim && !are_as_one(plan, first, last))
+        first++;
+    return first;
+}
+
+static int64_t places(const struct shape *shape, int first, int end) {
+    int64_t count = 1;
+    for (int d = first; d < end; d++)
+        count *= shape->dims[d];
+    return count;
+}
+
+/* What has a sum of its own: the kept dims at the end; or, where the last dim is reduced with
+ * others that come before kept ones, all that is after those, to be added up at the end. */
+static void find_columns(struct row_plan *plan) {
+    const struct shape *from = plan->hero->operands[0]->shape;
+    int last = gen_inner_dim(from), inner = last;
+    bool reduced = int_list_has(instr_ints(plan->hero, ATTR_DIMENSIONS), last);
+    if (reduced) inner = extend(plan, last, true);
+    while (inner < last && places(from, inner, last + 1) > COLUMN_BLOCK)
+        inner++;
+    plan->kept_dim = extend(plan, inner, false);
+    plan->kept = places(from, plan->kept_dim, last + 1);
+    if (reduced && inner > 0 && adds_columns(plan, places(from, inner, last + 1)))
+        plan->added = places(from, plan->kept_dim, inner);
+}
+
 const struct row_plan *row_plan_new(struct arena *arena, const struct hlo_instr *instr) {
     struct row_plan *plan = arena_alloc(arena, sizeof *plan);
     memset(plan, 0, sizeof *plan);
@@ -181,6 +247,7 @@ const struct row_plan *row_plan_new(struct arena *arena, const struct hlo_instr 
     if (plan->rows < 1 || plan->columns < 1) return NULL;
     collect(arena, instr, plan);
     if (!find_stages(plan)) return NULL;
+    if (!plan->trailing) find_columns(plan);
     if (plan->info) want_outputs(plan);
     plan->block = rows_at_once(plan);
     plan->period = plan->trailing && plan->block == 1 ? period_of(plan) : plan->columns;

@@ -24,6 +24,11 @@ struct row_plan {
     bool trailing; /* the reduced dims are the last ones */
     int64_t rows, columns;
     int64_t period; /* columns that a loop goes over at a time: those of the last dim, or all */
+    /* Where it is not trailing: this dim and those after it are as one, of so many places, that
+     * have a sum each in a block of columns. */
+    int kept_dim;
+    int64_t kept;
+    int64_t added; /* the last of them are reduced, too: rows that are left of them; else 0 */
     int nstages, nsteps;
     struct row_step *steps; /* in order */
     int64_t block;          /* rows side by side, which share scratch: ROW_BLOCK, or 1 */
