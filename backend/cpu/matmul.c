@@ -149,6 +149,17 @@ static void pack_b(struct product *q, const struct k_range *range, LLVMValueRef 
     ir_if_end(b, &rest);
 }
 
+/* All of k of each column by itself. */
+static void pack_columns(struct product *q, const struct k_range *all) {
+    struct cpu_builder *b = q->b;
+    struct pack pack = pack_of(q, all, PRODUCT_B);
+    pack.places = q->cols;
+    pack.to = q->b_pack;
+    pack.n = ir_k(b, q->p->n);
+    pack.to_step = q->p->k * q->size;
+    pack_emit_rows(b, &pack);
+}
+
 /* `count` rows from i0 on: k runs along a row, whatever it does in A, or in panels. */
 static void pack_a(struct product *q, const struct k_range *range, LLVMValueRef i0,
                    LLVMValueRef count) {
@@ -582,6 +593,10 @@ static void emit_unit(struct product *q, LLVMValueRef m_block) {
         product_emit_stage(q, a, m_block);
         q->a = q->stage;
     }
+    if (p->method == PRODUCT_FEW) {
+        product_emit_few(q, p->taps > 1 ? q->a_taps : q->one_tap);
+        return;
+    }
     struct ir_loop blocks = ir_loop_count(b, p->k_blocks, 1);
     if (when == STAGE_BLOCK) stage_block(q, blocks.i, a, bb);
     struct k_range range = range_of(q, blocks.i);
@@ -652,7 +667,10 @@ static void emit_units(struct product *q) {
         fill_table(q, q->cols, &p->spec.n, PRODUCT_B, q->n0, p->n, p->n_block);
         if (p->shares_b) {
             struct k_range all = whole_k(q);
-            pack_b(q, &all, ir_k(b, 0), q->depth);
+            if (p->method == PRODUCT_FEW)
+                pack_columns(q, &all);
+            else
+                pack_b(q, &all, ir_k(b, 0), q->depth);
         }
         ir_if_end(b, &columns);
     }

@@ -60,6 +60,7 @@ enum product_method {
     PRODUCT_TILES,  /* register tiles */
     PRODUCT_SUMS,   /* few rows of A, rows of B added up: B is [k, n] */
     PRODUCT_DOTS,   /* few rows of A, dot products: B is [n, k] */
+    PRODUCT_FEW,    /* a few columns, vectors along k */
     PRODUCT_SMALL,  /* a few elements, many times */
     PRODUCT_ABSENT, /* no code here for this: element types, too many dimensions */
 };

@@ -67,6 +67,15 @@ void product_emit_vector(struct product *q);
 bool product_plan_small(struct product_plan *plan, const struct cpu_target *target);
 void product_emit_small(struct product *q);
 
+/* False where the product has many columns, or A no runs along k (matmul_few.c). Fills in the
+ * method, rows and lanes. */
+bool product_plan_few(struct product_plan *plan, const struct cpu_target *target);
+/* The unit at hand; taps: the table of offsets of k's runs. */
+void product_emit_few(struct product *q, LLVMValueRef taps);
+
+/* The lanes of a vector added up. */
+LLVMValueRef product_sum_of_lanes(struct cpu_builder *b, LLVMValueRef x, int lanes);
+
 /* Copies the part of A that a unit or a block of k needs: that of `band`, of the image at source
  * (conv_stage.c). */
 void product_emit_stage(struct product *q, LLVMValueRef source, LLVMValueRef band);

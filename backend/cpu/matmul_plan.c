@@ -417,13 +417,38 @@ static bool plan_vector(struct product_plan *p, const struct cpu_target *target)
     return true;
 }
 
+/* What product_plan_few leaves open. */
+static void complete_few(struct product_plan *p) {
+    enum { UNITS = 8 };
+    p->run = p->spec.k.v[p->spec.k.count - 1].size;
+    p->taps = p->k / p->run;
+    p->k_block = p->taps > 1 ? p->taps : p->run;
+    p->k_blocks = 1;
+    p->n_block = p->n;
+    choose_m_block(p, clamp(UNITS / clamp(p->batch, 1, UNITS), 1, UNITS));
+    p->m_chunk = p->m_block;
+    p->n_outermost = !depends_on_batch(&p->spec.batch, PRODUCT_B);
+    p->shares_b = p->keeps_sums = true;
+    p->units = p->batch * product_m_blocks(p);
+    struct product_scratch layout;
+    product_layout(p, &layout);
+    p->scratch = layout.total;
+}
+
 void product_plan_make(struct product_plan *p, const struct cpu_target *target,
                        const struct product_spec *spec, bool finishes) {
     *p = (struct product_plan){.spec = *spec, .finishes = finishes, .method = PRODUCT_ABSENT};
     p->type = sum_type(spec);
-    if (is_better_swapped(spec)) swap_operands(p);
-    take_sizes(p);
     if (!product_spec_has_code(spec)) return;
+    take_sizes(p);
+    if (product_plan_few(p, target)) {
+        complete_few(p);
+        return;
+    }
+    if (is_better_swapped(spec)) {
+        swap_operands(p);
+        take_sizes(p);
+    }
     p->method = PRODUCT_TILES;
     bool staged = spec->stage.when != STAGE_NEVER;
     if (!staged && (product_plan_small(p, target) || plan_vector(p, target))) return;

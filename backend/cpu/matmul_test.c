@@ -376,6 +376,28 @@ static void places_in_blocks(void **state) {
     }
 }
 
+/* A window of 3 x 3 over an image of 11 x 9, few features of the result: vectors along the runs of
+ * k, which they do not divide. */
+static void few_columns(void **state) {
+    (void)state;
+    for (int64_t n = 1; n <= 4; n++)
+        for (int64_t c = 17; c <= 33; c += 8) {
+            struct product_spec s = {.a_type = TYPE_F32, .b_type = TYPE_F32, .c_type = TYPE_F32};
+            int64_t row = 9 * c;
+            s.batch = (struct product_dims){1, {{2, 11 * row, 0, 9 * 7 * n}}};
+            s.m = (struct product_dims){2, {{9, row, 0, 7 * n}, {7, c, 0, n}}};
+            s.n = (struct product_dims){1, {{n, 0, 1, 1}}};
+            s.k =
+                (struct product_dims){3, {{3, row, 3 * c * n, 0}, {3, c, c * n, 0}, {c, 1, n, 0}}};
+            struct compiled_product p = testing_compile(&s, NULL, false, NULL);
+            assert_int_equal(p.plan.method, PRODUCT_FEW);
+            testing_free(&p);
+            check(&s, false);
+            s.m.v[0].c = 7, s.m.v[1].c = 1, s.n.v[0].c = 9 * 7; /* features outermost in C */
+            check(&s, false);
+        }
+}
+
 /* B in panels of 8 to 64 columns, whichever the tile here has, and B whose rows are read in place.
  */
 static void b_in_place(void **state) {
@@ -449,6 +471,7 @@ int main(void) {
         cmocka_unit_test(small_products),
         cmocka_unit_test(places_in_blocks),
         cmocka_unit_test(few_packed_rows),
+        cmocka_unit_test(few_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

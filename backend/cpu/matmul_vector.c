@@ -120,11 +120,10 @@ static void add_all_rows(struct vector_code *v, int streams, LLVMValueRef start,
     ir_loop_end(b, &loop);
 }
 
-/* The lanes of a vector added up. */
-static LLVMValueRef sum_of_lanes(struct vector_code *v, LLVMValueRef x) {
-    struct cpu_builder *b = v->b;
-    LLVMTypeRef i32 = int_type(b, 32);
-    for (int half = v->lanes / 2; half >= 1; half /= 2) {
+LLVMValueRef product_sum_of_lanes(struct cpu_builder *b, LLVMValueRef x, int lanes) {
+    LLVMTypeRef i32 = int_type(b, 32), type = LLVMGetElementType(LLVMTypeOf(x));
+    bool real = LLVMGetTypeKind(type) != LLVMIntegerTypeKind;
+    for (int half = lanes / 2; half >= 1; half /= 2) {
         LLVMValueRef mask[64];
         for (int i = 0; i < half; i++)
             mask[i] = LLVMConstInt(i32, (uint64_t)(half + i), false);
@@ -133,7 +132,7 @@ static LLVMValueRef sum_of_lanes(struct vector_code *v, LLVMValueRef x) {
         for (int i = 0; i < half; i++)
             mask[i] = LLVMConstInt(i32, (uint64_t)i, false);
         x = LLVMBuildShuffleVector(b->builder, x, x, LLVMConstVector(mask, (unsigned)half), "");
-        x = element_type_is_float(v->type) ? f_add(b, x, high) : i_add(b, x, high);
+        x = real ? f_add(b, x, high) : i_add(b, x, high);
     }
     return LLVMBuildExtractElement(b->builder, x, LLVMConstInt(i32, 0, false), "");
 }
@@ -195,7 +194,7 @@ static void dot_columns(struct vector_code *v, int columns, LLVMValueRef start,
             LLVMValueRef y = sums[i * group.vectors + p];
             x = element_type_is_float(v->type) ? f_add(b, x, y) : i_add(b, x, y);
         }
-        totals[i] = sum_of_lanes(v, x);
+        totals[i] = product_sum_of_lanes(b, x, v->lanes);
     }
     dot_loop(v, &group, 0, whole, v->k, totals);
     for (int i = 0; i < columns; i++) {
