@@ -40,8 +40,8 @@ static void make_declaration(LLVMModuleRef module, LLVMValueRef function) {
     free(name);
 }
 
-/* Reads the bodies that are left of a module that is read on demand. The one way to that in LLVM's C
- * interface is to have passes, none here, run over a function. */
+/* Reads the bodies that are left of a module that is read on demand. The one way to that in LLVM's
+ * C interface is to have passes, none here, run over a function. */
 static void read_bodies(LLVMModuleRef module) {
     LLVMPassManagerRef none = LLVMCreateFunctionPassManagerForModule(module);
     LLVMValueRef f;
@@ -275,6 +275,37 @@ static int count_functions(LLVMModuleRef module) {
     return count;
 }
 
+/* Numbers are slow to write and to read as bitcode: large arrays are the first part's, which is
+ * not read from it, and the others' by name. These get at them through a pointer, as code does at
+ * what may be anywhere, since objects need not lie near each other. */
+static bool is_large(LLVMValueRef global) {
+    enum { LARGE = 4096 };
+    LLVMTypeRef type = LLVMGlobalGetValueType(global);
+    return LLVMGetInitializer(global) && LLVMGetTypeKind(type) == LLVMArrayTypeKind &&
+           LLVMGetArrayLength2(type) >= LARGE;
+}
+
+/* What the parts after the first read. NULL where there is no memory. */
+static LLVMMemoryBufferRef write_bitcode(LLVMModuleRef module) {
+    LLVMValueRef g;
+    size_t count = 0, i = 0;
+    for (g = LLVMGetFirstGlobal(module); g; g = LLVMGetNextGlobal(g))
+        count++;
+    LLVMValueRef *values = calloc(count + 1, sizeof(LLVMValueRef));
+    if (!values) return NULL;
+    for (g = LLVMGetFirstGlobal(module), i = 0; g; g = LLVMGetNextGlobal(g), i++)
+        if (is_large(g)) {
+            values[i] = LLVMGetInitializer(g);
+            LLVMSetInitializer(g, NULL);
+            LLVMSetLinkage(g, LLVMExternalLinkage);
+        }
+    LLVMMemoryBufferRef bitcode = LLVMWriteBitcodeToMemoryBuffer(module);
+    for (g = LLVMGetFirstGlobal(module), i = 0; g; g = LLVMGetNextGlobal(g), i++)
+        if (values[i]) LLVMSetInitializer(g, values[i]);
+    free(values);
+    return bitcode;
+}
+
 /* The first part in place, the others by whoever has time. */
 static bool run_parts(struct codegen_crew *crew, const struct division *division,
                       LLVMModuleRef module, LLVMTargetMachineRef machine, struct cpu_code *code,
@@ -286,7 +317,11 @@ static bool run_parts(struct codegen_crew *crew, const struct division *division
         diag_init(&parts[p].diag, "code", NULL, 0);
     }
     if (division->last_as_emitted) parts[division->count - 1].options.opt_level = 0;
-    crew->bitcode = LLVMWriteBitcodeToMemoryBuffer(module);
+    crew->bitcode = write_bitcode(module);
+    if (!crew->bitcode) {
+        diag_error(diag, nowhere, "out of memory");
+        return false;
+    }
     crew->part_of = division->part_of;
     crew->parts = parts;
     crew->nparts = division->count;

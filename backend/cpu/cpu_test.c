@@ -3,20 +3,24 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
 
 #include "backend/cpu/cpu.h"
 #include "ir/eval.h"
+#include "ir/parse.h"
 
-static void agree(struct hlo_module *module, struct literal *const *args) {
+/* `largest`: of the program's objects but the first. */
+static void agree(struct hlo_module *module, struct literal *const *args, bool in_parts,
+                  size_t *largest) {
     struct diag diag;
     diag_init(&diag, "test", NULL, 0);
     struct eval_options eval = {0};
     struct literal *want = module_evaluate(module, args, &eval, &diag);
     assert_non_null(want);
-    struct cpu_options options = {.opt_level = 2, .symbol = "entry"};
+    struct cpu_options options = {.opt_level = 2, .symbol = "entry", .in_parts = in_parts};
     struct cpu_code code;
     bool ok = cpu_compile(module, &options, CPU_OBJ, &code, &diag);
     diag_print(&diag, stderr, false);
@@ -32,8 +36,11 @@ static void agree(struct hlo_module *module, struct literal *const *args) {
     assert_int_equal(cpu_jit_entry(jit)(inputs, (void *[]){got->data}, workspace), 0);
     for (int64_t i = 0; i < got->shape->count; i++)
         assert_float_equal(literal_get_double(got, i), literal_get_double(want, i), 1e-4);
+    *largest = 0;
+    for (int i = 0; i < code.nmore; i++)
+        if (code.more[i].size > *largest) *largest = code.more[i].size;
     free(workspace);
-    free(code.data);
+    cpu_code_free(&code);
     cpu_jit_free(jit);
     literal_unref(got);
     literal_unref(want);
@@ -87,13 +94,53 @@ static void products_and_sums(void **state) {
     computation_set_root(c, r);
     computation_index_parameters(c);
     struct literal *args[] = {ramp(x->shape), ramp(y->shape), ramp(z->shape)};
-    agree(m, args);
+    size_t largest;
+    agree(m, args, false, &largest);
+    agree(m, args, true, &largest);
     for (int i = 0; i < 3; i++)
         literal_unref(args[i]);
     module_free(m);
 }
 
+/* Kernels that read large constants, of which the first object alone has all. */
+static void constants_in_parts(void **state) {
+    (void)state;
+    static const char *const operations[] = {"add", "atan2", "power", "subtract", "multiply"};
+    enum { OPERATIONS = sizeof operations / sizeof *operations, COUNT = 8192 };
+    char *text = NULL;
+    size_t size = 0, largest;
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    for (int i = 0; i < OPERATIONS; i++) {
+        fprintf(out, "f%d { p = f32[%d] parameter(0) c = f32[%d] constant({", i, COUNT, COUNT);
+        for (int k = 0; k < COUNT; k++)
+            fprintf(out, "%s%d.5", k ? "," : "", k % (5 + i));
+        fprintf(out, "}) t = f32[%d] tanh(p) s = f32[%d] abs(t)\n", COUNT, COUNT);
+        fprintf(out, " ROOT r = f32[%d] %s(s, c) }\n", COUNT, operations[i]);
+    }
+    fprintf(out, "ENTRY e { v0 = f32[%d] parameter(0)\n", COUNT);
+    for (int i = 0; i < OPERATIONS; i++)
+        fprintf(out, " %s v%d = f32[%d] fusion(v%d), kind=kLoop, calls=f%d\n",
+                i + 1 == OPERATIONS ? "ROOT" : "", i + 1, COUNT, i, i);
+    fputs("}\n", out);
+    fclose(out);
+    struct diag diag;
+    diag_init(&diag, "test", text, size);
+    struct hlo_module *module = hlo_parse(&diag);
+    assert_non_null(module);
+    struct literal *argument = ramp(module->entry->root->shape);
+    agree(module, &argument, true, &largest);
+    assert_in_range(largest, 0, COUNT * sizeof(float) - 1);
+    literal_unref(argument);
+    module_free(module);
+    diag_clear(&diag);
+    free(text);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(products_and_sums)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_and_sums),
+        cmocka_unit_test(constants_in_parts),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
