@@ -143,14 +143,18 @@ static void sum_along(struct hlo_instr *product, int side, int64_t dim) {
     instr_set_ints(product, contracting[side], old.count + 1, dims);
 }
 
-/* Behind the last of the smaller side's own dimensions, where the parts of the result lie best. */
+/* Behind the last of the smaller side's own dimensions, where the parts of the result lie best; of
+ * a vector, before what is summed, which then lies side by side for each part. */
 static int parts_dim(const struct complex_dot *c) {
     int at = c->small->shape->rank;
     struct int_list sums = instr_ints(c->dot, contracting[c->side]);
     struct int_list batches = instr_ints(c->dot, batch[c->side]);
     while (at > 0 && (int_list_has(sums, at - 1) || int_list_has(batches, at - 1)))
         at--;
-    return at > 0 ? at : c->small->shape->rank;
+    if (at == 0)
+        while (int_list_has(batches, at))
+            at++;
+    return at;
 }
 
 /* Sums run along the pairs of the larger side: the smaller has (re, -im) and (im, re) for the two

@@ -52,6 +52,12 @@ dot("dot_row", "f32[1,200]", "f32[200,333]", "f32[1,333]", "1", "0")
 dot("dot_row_transposed", "f32[200]", "f32[77,200]", "f32[77]", "0", "1")
 dot("dot_column", "f32[130,90]", "f32[90]", "f32[130]", "1", "0")
 dot("dot_batch_inside", "f32[9,4,16]", "f32[16,4,12]", "f32[4,9,12]", "2", "0", "1", "1")
+# Small matrices whose batch is innermost; and a product that another one reads, whose sides had better swap.
+dot("dot_batch_last", "f32[5,20,3,13]", "f32[20,4,3,13]", "f32[3,13,5,4]", "1", "0", "2,3", "2,3")
+dot("dot_batch_last_turned", "c64[6,9,40]", "c64[3,9,40]", "c64[40,6,3]", "1", "1", "2", "2",
+    tail="  ROOT t = c64[3,6,40] transpose(d), dimensions={2,1,0}\n")
+dot("dot_of_dot", "f32[7,24,20]", "f32[9,24]", "f32[7,20,9]", "1", "1",
+    tail="  y = f32[9,20] parameter(2)\n  ROOT e = f32[9,7] dot(y, d), lhs_batch_dims={0}, rhs_batch_dims={2}, lhs_contracting_dims={1}, rhs_contracting_dims={1}\n")
 dot("dot_two_contracted", "f32[5,20,6]", "f32[6,5,31]", "f32[20,31]", "0,2", "1,0")
 dot("dot_s8", "s8[20,300]", "s8[300,24]", "s8[20,24]", "1", "0")
 # Complex: the larger side is summed along its memory or not, on the left or the right; in batches; in groups.
