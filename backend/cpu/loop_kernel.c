@@ -227,6 +227,17 @@ static int half_lanes(const struct cpu_gen *g, const struct hlo_instr *instr) {
     return widens ? g->target.vector_bytes / 4 : 0;
 }
 
+/* Vectors at once in an ended loop of much work. A long body keeps the processor busy by itself,
+ * and takes as long to compile as several short ones. */
+static int interleave(const struct cpu_loop *loop) {
+    enum { LONG_BODY = 250 };
+    int n = 0;
+    for (LLVMBasicBlockRef k = loop->body; k && k != loop->exit; k = LLVMGetNextBasicBlock(k))
+        for (LLVMValueRef i = LLVMGetFirstInstruction(k); i; i = LLVMGetNextInstruction(i))
+            n++;
+    return n > LONG_BODY ? 1 : INTERLEAVE;
+}
+
 /* Elements [from, to) of all results, which have them at the same place of row-major order: element
  * i of result r is stored at targets[r][i - first]. */
 static void emit_elements(struct cpu_gen *g, struct cpu_kernel *k, int n,
@@ -247,7 +258,7 @@ static void emit_elements(struct cpu_gen *g, struct cpu_kernel *k, int n,
                   targets[i], &place, values[i]);
     gen_loop_end(g, &loop);
     gen_loop_vectors(g, &loop, half_lanes(g, k->instr),
-                     cpu_work_of(k->instr) >= LEAST_INTERLEAVED ? INTERLEAVE : 0);
+                     cpu_work_of(k->instr) >= LEAST_INTERLEAVED ? interleave(&loop) : 0);
 }
 
 /* Chunk by chunk through memory that stays in the first-level cache. What is no whole chunk, and
