@@ -115,15 +115,18 @@ static void test_topk(void **state) {
     }
     for (uint32_t i = 0; i < 100; i++)
         many[i] = i * 37 % 50;
-    int64_t config[TOPK_NUMBERS] = {100, 60, 4, 4};
-    void *scratch = scratch_new(hlocc_rt_topk_scratch(config));
-    hlocc_rt_topk(config, (void *[]){values, at, many}, scratch, 0, 1, negated_keys);
-    for (int i = 0; i < 60; i++) {
-        assert_int_equal(values[i], 49 - i / 2);
-        assert_int_equal(many[at[i]], values[i]);
-        assert_int_equal(seen[at[i]]++, 0);
+    for (int k = 60; k <= 80; k += 20) { /* kept in order, or all sorted */
+        int64_t config[TOPK_NUMBERS] = {100, k, 4, 4};
+        void *scratch = scratch_new(hlocc_rt_topk_scratch(config));
+        hlocc_rt_topk(config, (void *[]){values, at, many}, scratch, 0, 1, negated_keys);
+        memset(seen, 0, sizeof seen);
+        for (int i = 0; i < k; i++) {
+            assert_int_equal(values[i], 49 - i / 2);
+            assert_int_equal(many[at[i]], values[i]);
+            assert_int_equal(seen[at[i]]++, 0);
+        }
+        free(scratch);
     }
-    free(scratch);
 }
 
 /* More results than are kept sorted, of rows that are long enough for candidates. */

@@ -307,7 +307,12 @@ static int64_t candidate_room(int64_t n, int64_t k) {
     return room <= n / 4 ? room : 0;
 }
 
-enum { SMALL_TOP = 32 };
+/* Whether the k best are kept in order while all keys are looked at once. */
+enum { SMALL_TOP = 64 };
+
+static bool inserts(int64_t n, int64_t k) {
+    return k <= SMALL_TOP / 2 || (k <= SMALL_TOP && !candidate_room(n, k));
+}
 
 int64_t hlocc_rt_topk_scratch(const int64_t *config) {
     return hlocc_rt_align(8 * config[TOPK_LENGTH]) + hlocc_rt_align(32 * config[TOPK_LENGTH]);
@@ -330,10 +335,10 @@ void hlocc_rt_topk(const int64_t *config, void *const *arrays, void *scratch, in
     void *spare = (char *)scratch + hlocc_rt_align(8 * n);
     for (int64_t unit = begin; unit < end; unit++) {
         char *row = (char *)arrays[2] + unit * n * size;
-        const int64_t *order = k <= SMALL_TOP ? few : (int64_t *)work;
+        const int64_t *order = inserts(n, k) ? few : (int64_t *)work;
         if (k == 0) continue;
         keys((void *const[]){row}, n, work);
-        if (k <= SMALL_TOP)
+        if (inserts(n, k))
             select_keys(work, n, k, best, few);
         else if (candidate_room(n, k))
             order = select_many(work, n, k, candidate_room(n, k), spare);
