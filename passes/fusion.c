@@ -268,22 +268,27 @@ static bool goes_with_product(const struct readers *readers) {
            readers->uses[0].class == 0;
 }
 
-/* In every kernel that reads it; by itself for others. */
+/* In every kernel that reads it; by itself for others. A reshape of a transpose that none of them
+ * takes is another name for it: the transpose ends a kernel, with the places that it has itself. */
 static void join_everywhere(struct fuser *fuser, struct hlo_instr *instr) {
     bool stored = instr == instr->parent->root;
+    bool name = instr->opcode == OP_RESHAPE && instr->operands[0]->opcode == OP_TRANSPOSE;
     for (const struct hlo_use *use = instr->users; use; use = use->next) {
         const struct node *user = node_of(use->user);
         for (int i = 0; i < user->count; i++) {
             struct group *group = user->in[i].group;
             struct fusion_use how;
             if (group_member(group, instr)) continue;
-            if (can_compose(fuser, instr) && accepts(fuser, group, instr, &how))
+            if (can_compose(fuser, instr) && accepts(fuser, group, instr, &how)) {
                 group_add(fuser, group, instr, how);
-            else
+                name = false;
+            } else {
                 stored = true;
+            }
         }
     }
-    if (stored) start(fuser, instr, can_compose(fuser, instr) && instr->opcode != OP_CONSTANT);
+    bool open = can_compose(fuser, instr) && instr->opcode != OP_CONSTANT && !name;
+    if (stored) start(fuser, instr, open);
 }
 
 static void visit_composed(struct fuser *fuser, struct hlo_instr *instr, struct readers *readers) {

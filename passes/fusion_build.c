@@ -47,6 +47,43 @@ static void find_operands(struct fuser *fuser, struct group *group) {
     group->noperands = group_operands(group, group->operands, most);
 }
 
+static bool is_name(const struct hlo_instr *instr) {
+    return instr->opcode == OP_RESHAPE && !shape_is_dynamic(instr->shape) &&
+           shape_layout_is_default(instr->shape) &&
+           shape_layout_is_default(instr->operands[0]->shape);
+}
+
+static void leave(struct hlo_instr *instr, const struct group *group) {
+    struct node *node = node_of(instr);
+    for (int i = 0; i < node->count; i++)
+        if (node->in[i].group == group) node->in[i--] = node->in[--node->count];
+}
+
+static bool is_transposed(const struct group *group, const struct hlo_instr *instr) {
+    for (const struct hlo_use *use = instr->users; use; use = use->next)
+        if (use->user->opcode == OP_TRANSPOSE && group_member(group, use->user)) return true;
+    return false;
+}
+
+/* A reshape of what a kernel loads is another name for it: a transpose loads it by that name, with
+ * the places that it asks for, which other shapes would have to be divided for. Loops that keep
+ * places are left their choice of shapes. */
+static void leave_names(struct fuser *fuser, struct group *group) {
+    int count = 0;
+    for (int i = 0; i < group->count; i++) {
+        struct hlo_instr *instr = group->members[i].instr;
+        struct node *node = node_of(instr);
+        if (is_name(instr) && node->owner != group && is_transposed(group, instr) &&
+            !group_member(group, instr->operands[0])) {
+            leave(instr, group);
+            if (!node->owner) group_new(fuser, instr, false);
+        } else {
+            group->members[count++] = group->members[i];
+        }
+    }
+    group->count = count;
+}
+
 /* Instructions that are work; what is left is cheaper where it stands. */
 static int work_count(const struct group *group) {
     int count = 0;
@@ -165,10 +202,7 @@ static void remove_members(struct fuser *fuser) {
 static bool rename_reshapes(struct fuser *fuser) {
     bool changed = false;
     FOR_EACH_INSTR(instr, fuser->computation) {
-        if (instr->opcode != OP_RESHAPE || shape_is_dynamic(instr->shape)) continue;
-        if (!shape_layout_is_default(instr->shape) ||
-            !shape_layout_is_default(instr->operands[0]->shape))
-            continue;
+        if (!is_name(instr)) continue;
         if (!pass_may_rewrite(fuser->context)) break;
         struct hlo_instr *bitcast = instr_new(fuser->computation, instr, OP_BITCAST, instr->shape,
                                               NULL, 1, instr->operands);
@@ -229,7 +263,12 @@ static void sort_instructions(struct fuser *fuser) {
 
 bool groups_build(struct fuser *fuser) {
     bool changed = false;
-    for (int i = 0; i < fuser->ngroups; i++) {
+    int ngroups = fuser->ngroups;
+    for (int i = 0; i < ngroups; i++)
+        if (fuser->groups[i]->open) sort_members(fuser->groups[i]);
+    for (int i = 0; i < ngroups; i++)
+        if (fuser->groups[i]->open) leave_names(fuser, fuser->groups[i]);
+    for (int i = 0; i < ngroups; i++) {
         struct group *group = fuser->groups[i];
         if (!group->open || work_count(group) < 2) continue;
         sort_members(group);
