@@ -26,6 +26,17 @@ static LLVMErrorRef define(struct cpu_jit *jit, LLVMOrcJITDylibRef library,
 #include "backend/cpu/runtime.def"
 #undef X
 
+/* Conversions of halves for processors that have none, from the C compiler's library, which this
+ * program may be linked with statically. */
+#ifdef __x86_64__
+#define HALVES X(__extendhfsf2) X(__truncsfhf2)
+#else
+#define HALVES
+#endif
+#define X(name) extern char name[];
+HALVES
+#undef X
+
 static LLVMErrorRef define_runtime(struct cpu_jit *jit, LLVMOrcJITDylibRef library) {
     static const struct {
         const char *name;
@@ -33,6 +44,7 @@ static LLVMErrorRef define_runtime(struct cpu_jit *jit, LLVMOrcJITDylibRef libra
     } rows[] = {
 #define X(name) {#name, name},
 #include "backend/cpu/runtime.def"
+        HALVES
 #undef X
     };
     enum { COUNT = sizeof rows / sizeof *rows };
