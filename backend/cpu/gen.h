@@ -194,8 +194,8 @@ void gen_reducer_fold(struct cpu_gen *g, const struct hlo_instr *instr, const st
 LLVMValueRef gen_window_place(struct cpu_gen *g, const struct window_dim *w, int64_t size,
                               LLVMValueRef o, LLVMValueRef k, LLVMValueRef *at);
 
-/* What a reduce or a reduce-window combines knows no index of dims first .. last, but their place as
- * a whole: the index of the last of them may stand for all. */
+/* What a reduce or a reduce-window combines knows no index of dims first .. last, but their place
+ * as a whole: the index of the last of them may stand for all. */
 bool gen_reduce_joins(const struct hlo_instr *reduce, int first, int last);
 /* Elements that the innermost loop of gen_reduce goes over. */
 int64_t gen_reduce_run(const struct hlo_instr *reduce);
