@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """docs/performance.md's tables from compare.py's figures and limits.py's.
 
-  bench.py HLOCC BENCH_DIR OUT.md [--only SUBSTRING] [--repeat N]
+  bench.py HLOCC BENCH_DIR OUT.md [--only SUBSTRING] [--repeat N] [--rounds N]
 
 Runs compare.py twice (all cores, one core) with the Python that runs this script, which needs jax, measures
 what the machine can do, and rewrites the part of OUT.md between the two marker lines. Everything else in the file is left alone.
@@ -18,7 +18,7 @@ def measure(args, threads):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "rows.json")
         command = [sys.executable, os.path.join(here, "compare.py"), args.hlocc, args.bench,
-                   "--only", args.only, "--repeat", str(args.repeat), "--json", path]
+                   "--only", args.only, "--repeat", str(args.repeat), "--rounds", str(args.rounds), "--json", path]
         if threads:
             command += ["--threads", str(threads)]
         subprocess.run(command, check=True)
@@ -85,6 +85,7 @@ def main():
     parser.add_argument("out")
     parser.add_argument("--only", default="")
     parser.add_argument("--repeat", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
     all_cores, rates = measure(args, 0), limits.machine(os.cpu_count())
     rows = table(all_cores, measure(args, 1))
