@@ -41,15 +41,23 @@ static const struct {
     {"subtract(x, total)", '0'},  {"broadcast(z), dimensions={}", '='},
 };
 
+/* Of the head and the rest. */
+static struct hlo_module *parse(const char *rest, struct diag *diag) {
+    static char text[4096]; /* the diagnostics point into it */
+    snprintf(text, sizeof text, HEAD "%s", rest);
+    diag_init(diag, "test", text, strlen(text));
+    struct hlo_module *module = hlo_parse(diag);
+    assert_non_null(module);
+    return module;
+}
+
 static void test_signs(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char text[2048];
-        snprintf(text, sizeof text, HEAD "ROOT r = f32[4,4] %s }", cases[i].root);
+        char rest[2048];
         struct diag diag;
-        diag_init(&diag, "test", text, strlen(text));
-        struct hlo_module *module = hlo_parse(&diag);
-        assert_non_null(module);
+        snprintf(rest, sizeof rest, "ROOT r = f32[4,4] %s }", cases[i].root);
+        struct hlo_module *module = parse(rest, &diag);
         const struct hlo_instr *root = module->entry->root;
         bool positive = !instr_is_never_positive(root), negative = !instr_is_never_negative(root);
         char sign = positive && negative ? '0' : positive ? '+' : negative ? '-' : '=';
@@ -85,12 +93,8 @@ static const struct {
 static void test_quotients(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof quotients / sizeof *quotients; i++) {
-        char text[2048];
-        snprintf(text, sizeof text, HEAD "%s", quotients[i].rest);
         struct diag diag;
-        diag_init(&diag, "test", text, strlen(text));
-        struct hlo_module *module = hlo_parse(&diag);
-        assert_non_null(module);
+        struct hlo_module *module = parse(quotients[i].rest, &diag);
         if (divide_is_tame(module->entry->root) != quotients[i].tame)
             fail_msg("%s", quotients[i].rest);
         module_free(module);

@@ -1,19 +1,7 @@
 /* Factorisations of matrices that are larger than their blocks, multiplied back. */
-#include <complex.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
-#include "runtime/cpu/number.h"
-
-typedef double complex cplx;
-
-static const int64_t types[] = {RT_F32, RT_F64, RT_C64, RT_C128};
+#include "runtime/cpu/linalg_testing.h"
 
 /* rows x columns numbers, in memory of a type and to compute with. */
 struct array {
@@ -73,20 +61,6 @@ static struct array draw(int64_t type, int64_t rows, int64_t columns, double mor
     write_back(&a);
     return a;
 }
-
-static void run(hlocc_rt_routine *kernel, int64_t scratch_size(const int64_t *),
-                const int64_t *config, void *const *arrays) {
-    size_t size = (size_t)hlocc_rt_align(scratch_size(config) + 1);
-    char *scratch = aligned_alloc(64, size + 64);
-    assert_non_null(scratch);
-    memset(scratch, 0x7f, size + 64);
-    kernel(config, arrays, scratch, 0, 1);
-    for (int i = 0; i < 64; i++)
-        assert_int_equal(scratch[size + (size_t)i], 0x7f);
-    free(scratch);
-}
-#define RUN(name, config, ...)                                                                     \
-    run(hlocc_rt_##name, hlocc_rt_##name##_scratch, config, (void *[]){__VA_ARGS__})
 
 /* a b, or a b^H */
 static struct array times(const struct array *a, const struct array *b, bool adjoint) {

@@ -1,21 +1,9 @@
 /* Eigenproblems and singular values whose values are known: far apart, in clusters, equal, zero,
  * huge and tiny. Matrices are made of them and random reflections. */
-#include <complex.h>
 #include <float.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
-#include "runtime/cpu/number.h"
-
-typedef double complex cplx;
-
-static const int64_t types[] = {RT_F32, RT_F64, RT_C64, RT_C128};
+#include "runtime/cpu/linalg_testing.h"
 
 static double epsilon(int64_t type) {
     return type == RT_F32 || type == RT_C64 ? (double)FLT_EPSILON : DBL_EPSILON;
@@ -130,20 +118,6 @@ static cplx *read_matrix(int64_t type, const void *memory, int64_t count) {
         x[i] = number_get(type, memory, i);
     return x;
 }
-
-static void run(hlocc_rt_routine *kernel, int64_t scratch_size(const int64_t *),
-                const int64_t *config, void *const *arrays) {
-    size_t size = (size_t)hlocc_rt_align(scratch_size(config) + 1);
-    char *scratch = aligned_alloc(64, size + 64);
-    assert_non_null(scratch);
-    memset(scratch, 0x7f, size + 64);
-    kernel(config, arrays, scratch, 0, 1);
-    for (int i = 0; i < 64; i++)
-        assert_int_equal(scratch[size + (size_t)i], 0x7f);
-    free(scratch);
-}
-#define RUN(name, config, ...)                                                                     \
-    run(hlocc_rt_##name, hlocc_rt_##name##_scratch, config, (void *[]){__VA_ARGS__})
 
 /* Columns of x, n x count, are orthogonal and of length 1. */
 static void orthogonal(const cplx *x, int64_t n, int64_t count, double tolerance) {

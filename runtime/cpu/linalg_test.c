@@ -1,21 +1,9 @@
 /* Factorisations multiplied back, over sizes, types and shapes. */
-#include <complex.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
-#include "runtime/cpu/number.h"
-
-typedef double complex cplx;
+#include "runtime/cpu/linalg_testing.h"
 
 enum { N = 12, MAX = N * N };
-
-static const int64_t types[] = {RT_F32, RT_F64, RT_C64, RT_C128};
 
 static double tolerance(int64_t type) {
     return type == RT_F32 || type == RT_C64 ? 2e-5 : 1e-12;
@@ -50,17 +38,6 @@ static void make_hermitian(struct array *a, int64_t n, double more) {
             number_set(a->type, a->memory, j * n + i, conj(x));
         }
 }
-
-static void run(hlocc_rt_routine *kernel, int64_t scratch_size(const int64_t *),
-                const int64_t *config, void *const *arrays) {
-    int64_t bytes = scratch_size(config);
-    void *scratch = aligned_alloc(64, (size_t)hlocc_rt_align(bytes ? bytes : 1));
-    assert_non_null(scratch);
-    kernel(config, arrays, scratch, 0, 1);
-    free(scratch);
-}
-#define RUN(name, config, ...)                                                                     \
-    run(hlocc_rt_##name, hlocc_rt_##name##_scratch, config, (void *[]){__VA_ARGS__})
 
 static void near(cplx a, cplx b, int64_t type) {
     assert_true(cabs(a - b) < tolerance(type) * N);
