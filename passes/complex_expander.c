@@ -2,7 +2,7 @@
  * for which there are kernels: (a + bi)(c + di) = (ac - bd) + (ad + bc)i. */
 #include <string.h>
 
-#include "passes/rewrite.h"
+#include "passes/dot_sides.h"
 
 /* Fewer multiplications than this cost less than arrays of parts; so do sums of so few terms. */
 enum { LEAST_WORK = 4096, LEAST_TERMS = 4 };
@@ -10,7 +10,7 @@ enum { LEAST_WORK = 4096, LEAST_TERMS = 4 };
 /* ---- parts ---- */
 
 static const struct shape *part_shape(const struct hlo_instr *of) {
-    enum element_type type = of->shape->type == TYPE_C64 ? TYPE_F32 : TYPE_F64;
+    enum element_type type = element_type_real_part(of->shape->type);
     return rewrite_array(of, type, of->shape->rank, of->shape->dims);
 }
 
@@ -44,9 +44,6 @@ static bool is_small(const struct hlo_instr *product) {
 }
 
 /* ---- dots ---- */
-
-static const enum attr_key contracting[2] = {ATTR_LHS_CONTRACTING_DIMS, ATTR_RHS_CONTRACTING_DIMS};
-static const enum attr_key batch[2] = {ATTR_LHS_BATCH_DIMS, ATTR_RHS_BATCH_DIMS};
 
 /* Two arrays of one shape, side by side in a new dimension. */
 static struct hlo_instr *stacked(struct hlo_instr *before, struct hlo_instr *a, struct hlo_instr *b,
@@ -99,7 +96,7 @@ static void read_dot(struct hlo_instr *dot, struct complex_dot *c) {
     c->large = of[1 - c->side];
     c->rank = dot->shape->rank;
     memcpy(c->dims, dot->shape->dims, (size_t)c->rank * sizeof *c->dims);
-    c->own_end[0] = of[0]->shape->rank - instr_ints(dot, contracting[0]).count;
+    c->own_end[0] = of[0]->shape->rank - instr_ints(dot, dot_contracting[0]).count;
     c->own_end[1] = c->rank;
 }
 
@@ -125,30 +122,26 @@ static struct hlo_instr *pair_product(struct complex_dot *c, struct hlo_instr *s
 
 /* An operand of the product has a new dimension `at`: those behind it have other numbers. */
 static void renumber(struct hlo_instr *product, int side, int64_t at) {
-    const enum attr_key keys[2] = {contracting[side], batch[side]};
-    for (int k = 0; k < 2; k++) {
-        struct int_list old = instr_ints(product, keys[k]);
-        int64_t dims[SHAPE_MAX_RANK];
-        for (int i = 0; i < old.count; i++)
-            dims[i] = old.v[i] + (old.v[i] >= at);
-        if (old.count > 0) instr_set_ints(product, keys[k], old.count, dims);
-    }
+    int64_t order[SHAPE_MAX_RANK];
+    for (int64_t d = 0; d < SHAPE_MAX_RANK; d++)
+        order[d] = d + (d >= at);
+    dot_renumber(product, side, order);
 }
 
 static void sum_along(struct hlo_instr *product, int side, int64_t dim) {
-    struct int_list old = instr_ints(product, contracting[side]);
+    struct int_list old = instr_ints(product, dot_contracting[side]);
     int64_t dims[SHAPE_MAX_RANK];
     memcpy(dims, old.v, (size_t)old.count * sizeof *dims);
     dims[old.count] = dim;
-    instr_set_ints(product, contracting[side], old.count + 1, dims);
+    instr_set_ints(product, dot_contracting[side], old.count + 1, dims);
 }
 
 /* Behind the last of the smaller side's own dimensions, where the parts of the result lie best; of
  * a vector, before what is summed, which then lies side by side for each part. */
 static int parts_dim(const struct complex_dot *c) {
     int at = c->small->shape->rank;
-    struct int_list sums = instr_ints(c->dot, contracting[c->side]);
-    struct int_list batches = instr_ints(c->dot, batch[c->side]);
+    struct int_list sums = instr_ints(c->dot, dot_contracting[c->side]);
+    struct int_list batches = instr_ints(c->dot, dot_batch[c->side]);
     while (at > 0 && (int_list_has(sums, at - 1) || int_list_has(batches, at - 1)))
         at--;
     if (at == 0)
@@ -163,11 +156,11 @@ static struct hlo_instr *sum_pairs(struct complex_dot *c) {
     struct hlo_instr *dot = c->dot;
     struct parts s = parts_of(dot, c->small);
     const struct shape *part = part_shape(dot);
-    struct int_list sums = instr_ints(dot, contracting[1 - c->side]);
+    struct int_list sums = instr_ints(dot, dot_contracting[1 - c->side]);
     int last = 0, apart = parts_dim(c);
     while (sums.v[last] != c->large->shape->rank - 1)
         last++;
-    int64_t pair = instr_ints(dot, contracting[c->side]).v[last] + 1;
+    int64_t pair = instr_ints(dot, dot_contracting[c->side]).v[last] + 1;
     struct hlo_instr *minus = rewrite_unary(dot, OP_NEGATE, s.im->shape, s.im);
     struct hlo_instr *re = stacked(dot, s.re, minus, pair), *im = stacked(dot, s.im, s.re, pair);
     if (pair <= apart) apart++;
@@ -206,7 +199,7 @@ static struct hlo_instr *keep_pairs(struct complex_dot *c) {
 }
 
 static int64_t terms_of(const struct hlo_instr *dot) {
-    struct int_list sums = instr_ints(dot, contracting[0]);
+    struct int_list sums = instr_ints(dot, dot_contracting[0]);
     int64_t terms = 1;
     for (int i = 0; i < sums.count; i++)
         terms *= dot->operands[0]->shape->dims[sums.v[i]];
@@ -221,7 +214,7 @@ static struct hlo_instr *expand_dot(struct pass_context *context, struct hlo_ins
         c.large->shape->rank + 1 > SHAPE_MAX_RANK || c.large->shape->rank == 0)
         return NULL;
     MAY_REWRITE(context);
-    struct int_list sums = instr_ints(dot, contracting[1 - c.side]);
+    struct int_list sums = instr_ints(dot, dot_contracting[1 - c.side]);
     return int_list_has(sums, c.large->shape->rank - 1) ? sum_pairs(&c) : keep_pairs(&c);
 }
 

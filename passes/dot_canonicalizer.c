@@ -3,19 +3,43 @@
  * element is a dot. */
 #include "passes/dot_sides.h"
 
-void dot_renumber(struct hlo_instr *dot, enum attr_key key, const int64_t *order) {
-    struct int_list dims = instr_ints(dot, key);
-    int64_t moved[SHAPE_MAX_RANK];
-    for (int i = 0; i < dims.count; i++)
-        moved[i] = order[dims.v[i]];
-    if (dims.count > 0) instr_set_ints(dot, key, dims.count, moved);
+const enum attr_key dot_contracting[2] = {ATTR_LHS_CONTRACTING_DIMS, ATTR_RHS_CONTRACTING_DIMS};
+const enum attr_key dot_batch[2] = {ATTR_LHS_BATCH_DIMS, ATTR_RHS_BATCH_DIMS};
+
+void dot_renumber(struct hlo_instr *dot, int side, const int64_t *order) {
+    const enum attr_key keys[2] = {dot_contracting[side], dot_batch[side]};
+    for (int k = 0; k < 2; k++) {
+        struct int_list dims = instr_ints(dot, keys[k]);
+        int64_t moved[SHAPE_MAX_RANK];
+        for (int i = 0; i < dims.count; i++)
+            moved[i] = order[dims.v[i]];
+        if (dims.count > 0) instr_set_ints(dot, keys[k], dims.count, moved);
+    }
+}
+
+bool dot_keeps_order(const struct hlo_instr *dot, int side, const int64_t *order) {
+    struct int_list c = instr_ints(dot, dot_contracting[side]);
+    struct int_list b = instr_ints(dot, dot_batch[side]);
+    int64_t last = -1;
+    for (int d = 0; d < dot->operands[side]->shape->rank; d++) {
+        if (int_list_has(c, d) || int_list_has(b, d)) continue;
+        if (order[d] < last) return false;
+        last = order[d];
+    }
+    return true;
+}
+
+struct hlo_instr *dot_of_other(struct hlo_instr *dot, int side, struct hlo_instr *operand,
+                               const int64_t *order) {
+    struct hlo_instr *operands[2] = {dot->operands[0], dot->operands[1]};
+    operands[side] = operand;
+    struct hlo_instr *with = instr_clone(dot, dot->parent, dot, NULL, operands);
+    dot_renumber(with, side, order);
+    return with;
 }
 
 /* The dims that are neither batch nor contracted must keep their order. */
 static struct hlo_instr *fold_transpose(struct pass_context *context, struct hlo_instr *dot) {
-    static const enum attr_key contracting[2] = {ATTR_LHS_CONTRACTING_DIMS,
-                                                 ATTR_RHS_CONTRACTING_DIMS};
-    static const enum attr_key batch[2] = {ATTR_LHS_BATCH_DIMS, ATTR_RHS_BATCH_DIMS};
     if (dot->noperands != 2 || instr_attr(dot, ATTR_SPARSITY)) return NULL;
     for (int side = 0; side < 2; side++) {
         struct hlo_instr *transpose = dot->operands[side];
@@ -24,22 +48,9 @@ static struct hlo_instr *fold_transpose(struct pass_context *context, struct hlo
             !shape_layout_is_default(transpose->operands[0]->shape))
             continue;
         struct int_list order = instr_ints(transpose, ATTR_DIMENSIONS);
-        struct int_list c = instr_ints(dot, contracting[side]), b = instr_ints(dot, batch[side]);
-        int64_t last = -1;
-        bool sorted = true;
-        for (int i = 0; i < order.count; i++) {
-            if (int_list_has(c, i) || int_list_has(b, i)) continue;
-            sorted = sorted && order.v[i] > last;
-            last = order.v[i];
-        }
-        if (!sorted) continue;
+        if (!dot_keeps_order(dot, side, order.v)) continue;
         MAY_REWRITE(context);
-        struct hlo_instr *operands[2] = {dot->operands[0], dot->operands[1]};
-        operands[side] = transpose->operands[0];
-        struct hlo_instr *with = instr_clone(dot, dot->parent, dot, NULL, operands);
-        dot_renumber(with, contracting[side], order.v);
-        dot_renumber(with, batch[side], order.v);
-        return with;
+        return dot_of_other(dot, side, transpose->operands[0], order.v);
     }
     return NULL;
 }

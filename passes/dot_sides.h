@@ -4,8 +4,16 @@
 
 #include "passes/rewrite.h"
 
-/* Dims d of an attribute become order[d]. */
-void dot_renumber(struct hlo_instr *dot, enum attr_key key, const int64_t *order);
+/* Of the left and the right side. */
+extern const enum attr_key dot_contracting[2], dot_batch[2];
+
+/* Dims d of a side become order[d]: in what it sums and in its batch. */
+void dot_renumber(struct hlo_instr *dot, int side, const int64_t *order);
+/* Whether the dims of a side that are neither stay in order where d becomes order[d]. */
+bool dot_keeps_order(const struct hlo_instr *dot, int side, const int64_t *order);
+/* The same dot of another operand, whose dim order[d] is dim d of the one before. */
+struct hlo_instr *dot_of_other(struct hlo_instr *dot, int side, struct hlo_instr *operand,
+                               const int64_t *order);
 /* Whether its sides may change places: every sum stays as it is then. */
 bool dot_may_swap(const struct hlo_instr *dot);
 /* The dot of `shape`, before `before`, whose sides are the other way round: so are their dims in

@@ -2,7 +2,7 @@
  * sum become a batch of products, added up afterwards. The parts are independent work for threads,
  * each on memory of its own from end to end; parts of the columns would be short runs of memory.
  * Their number depends on the sizes alone, and so does the result. */
-#include "passes/rewrite.h"
+#include "passes/dot_sides.h"
 
 enum {
     LEAST_BYTES = 1 << 20,
@@ -11,9 +11,6 @@ enum {
     LEAST_ROWS = 16,
     LEAST_COLUMNS = 64
 };
-
-static const enum attr_key contracting[2] = {ATTR_LHS_CONTRACTING_DIMS, ATTR_RHS_CONTRACTING_DIMS};
-static const enum attr_key batch[2] = {ATTR_LHS_BATCH_DIMS, ATTR_RHS_BATCH_DIMS};
 
 static int64_t parts_of(int64_t rows) {
     for (int64_t parts = MOST_PARTS; parts >= LEAST_PARTS; parts--)
@@ -26,7 +23,7 @@ static int matrix_side(const struct hlo_instr *dot) {
     for (int side = 0; side < 2; side++) {
         const struct shape *matrix = dot->operands[side]->shape;
         const struct shape *row = dot->operands[1 - side]->shape;
-        struct int_list c = instr_ints(dot, contracting[side]);
+        struct int_list c = instr_ints(dot, dot_contracting[side]);
         if (c.count == 1 && c.v[0] == 0 && matrix->rank >= 2 && matrix->rank < SHAPE_MAX_RANK &&
             row->count == matrix->dims[0] && matrix->bytes >= LEAST_BYTES &&
             matrix->count / matrix->dims[0] >= LEAST_COLUMNS)
@@ -40,7 +37,8 @@ static bool is_plain(const struct hlo_instr *dot) {
         dot->is_control_predecessor || dot->shape->type != TYPE_F32 || shape_is_dynamic(dot->shape))
         return false;
     for (int side = 0; side < 2; side++)
-        if (instr_ints(dot, batch[side]).count || shape_is_dynamic(dot->operands[side]->shape) ||
+        if (instr_ints(dot, dot_batch[side]).count ||
+            shape_is_dynamic(dot->operands[side]->shape) ||
             !element_type_is_float(dot->operands[side]->shape->type) ||
             dot->operands[side]->shape->count == 0)
             return false;
@@ -72,8 +70,8 @@ static struct hlo_instr *split(struct pass_context *context, struct hlo_instr *d
         rewrite_binary(dot, OP_DOT, rewrite_array(dot, dot->shape->type, matrix->rank, dims + 1),
                        operands[0], operands[1]);
     for (int s = 0; s < 2; s++) {
-        instr_set_ints(partial, batch[s], 1, &zero);
-        instr_set_ints(partial, contracting[s], 1, &one);
+        instr_set_ints(partial, dot_batch[s], 1, &zero);
+        instr_set_ints(partial, dot_contracting[s], 1, &one);
     }
     const struct hlo_attr *precision = instr_attr(dot, ATTR_OPERAND_PRECISION);
     if (precision) instr_set_attr(partial, precision);

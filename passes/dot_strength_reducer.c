@@ -2,7 +2,7 @@
  * fuses with whatever is around it. So are, with a sum, products of small matrices whose batch lies
  * side by side, for which it is what vectors are made of. Only for targets on which both are as
  * exact: a matrix unit rounds the operands of a dot, and not those of a multiplication. */
-#include "passes/rewrite.h"
+#include "passes/dot_sides.h"
 
 static int64_t product_of(const struct shape *shape, struct int_list dims) {
     int64_t count = 1;
@@ -14,12 +14,10 @@ static int64_t product_of(const struct shape *shape, struct int_list dims) {
 /* One side of the product, at the place of each element of the result: batch dims, then, from
  * result dim `first`, the side's own. */
 static struct hlo_instr *spread(struct hlo_instr *dot, int side, int first) {
-    static const enum attr_key contracting[2] = {ATTR_LHS_CONTRACTING_DIMS,
-                                                 ATTR_RHS_CONTRACTING_DIMS};
-    static const enum attr_key batch[2] = {ATTR_LHS_BATCH_DIMS, ATTR_RHS_BATCH_DIMS};
     struct hlo_instr *operand = dot->operands[side];
     const struct shape *shape = operand->shape;
-    struct int_list c = instr_ints(dot, contracting[side]), b = instr_ints(dot, batch[side]);
+    struct int_list c = instr_ints(dot, dot_contracting[side]);
+    struct int_list b = instr_ints(dot, dot_batch[side]);
     int64_t order[SHAPE_MAX_RANK], sizes[SHAPE_MAX_RANK], places[SHAPE_MAX_RANK];
     int count = 0;
     for (int i = 0; i < b.count; i++, count++) {

@@ -4,13 +4,10 @@
  * both sides have in one order. */
 #include "passes/dot_sides.h"
 
-static const enum attr_key contracting[2] = {ATTR_LHS_CONTRACTING_DIMS, ATTR_RHS_CONTRACTING_DIMS};
-static const enum attr_key batch[2] = {ATTR_LHS_BATCH_DIMS, ATTR_RHS_BATCH_DIMS};
-
 /* Where the dims of the turned dot's result are those of the dot's. */
 static void turned_order(const struct hlo_instr *dot, int64_t *order) {
-    int nbatch = instr_ints(dot, batch[0]).count, rank = dot->shape->rank;
-    int left = dot->operands[0]->shape->rank - nbatch - instr_ints(dot, contracting[0]).count;
+    int nbatch = instr_ints(dot, dot_batch[0]).count, rank = dot->shape->rank;
+    int left = dot->operands[0]->shape->rank - nbatch - instr_ints(dot, dot_contracting[0]).count;
     for (int d = 0; d < rank; d++)
         order[d] = d < nbatch ? d : d < nbatch + left ? d + rank - nbatch - left : d - left;
 }
@@ -32,8 +29,8 @@ static double side_cost(const struct hlo_instr *dot, int operand, int side, cons
     int inner = innermost(shape, order);
     double count = (double)shape->count;
     if (inner < 0) return 0;
-    if (int_list_has(instr_ints(dot, batch[operand]), inner)) return BATCH * count;
-    bool sums = int_list_has(instr_ints(dot, contracting[operand]), inner);
+    if (int_list_has(instr_ints(dot, dot_batch[operand]), inner)) return BATCH * count;
+    bool sums = int_list_has(instr_ints(dot, dot_contracting[operand]), inner);
     if (side == 0) return sums ? 0 : LEFT * count;
     return sums ? RIGHT * count : 0;
 }
@@ -41,8 +38,8 @@ static double side_cost(const struct hlo_instr *dot, int operand, int side, cons
 /* The same of a dot that sums over dims which its sides have in different orders. */
 static double order_cost(const struct hlo_instr *dot, int side, const int64_t *order) {
     enum { DISORDER = 4 };
-    struct int_list here = instr_ints(dot, contracting[side]);
-    struct int_list there = instr_ints(dot, contracting[1 - side]);
+    struct int_list here = instr_ints(dot, dot_contracting[side]);
+    struct int_list there = instr_ints(dot, dot_contracting[1 - side]);
     bool differ = false;
     for (int i = 0; i < here.count; i++)
         for (int j = 0; j < i; j++) {
@@ -51,19 +48,6 @@ static double order_cost(const struct hlo_instr *dot, int side, const int64_t *o
             differ = differ || behind != (there.v[i] > there.v[j]);
         }
     return differ ? DISORDER * (double)dot->operands[1 - side]->shape->count : 0;
-}
-
-/* Whether the dims that are the reader's own stay in order. */
-static bool keeps_order(const struct hlo_instr *reader, int side, const int64_t *order) {
-    int64_t last = -1;
-    for (int d = 0; d < reader->operands[side]->shape->rank; d++) {
-        if (int_list_has(instr_ints(reader, contracting[side]), d) ||
-            int_list_has(instr_ints(reader, batch[side]), d))
-            continue;
-        if (order[d] < last) return false;
-        last = order[d];
-    }
-    return true;
 }
 
 static bool gains(const struct hlo_instr *reader, int side, const int64_t *order) {
@@ -84,17 +68,12 @@ static struct hlo_instr *turn_operand(struct pass_context *context, struct hlo_i
         int64_t order[SHAPE_MAX_RANK], dims[SHAPE_MAX_RANK];
         if (!dot_may_swap(dot)) continue;
         turned_order(dot, order);
-        if (!keeps_order(reader, side, order) || !gains(reader, side, order)) continue;
+        if (!dot_keeps_order(reader, side, order) || !gains(reader, side, order)) continue;
         MAY_REWRITE(context);
         for (int d = 0; d < dot->shape->rank; d++)
             dims[order[d]] = dot->shape->dims[d];
         const struct shape *shape = rewrite_array(dot, dot->shape->type, dot->shape->rank, dims);
-        struct hlo_instr *operands[2] = {reader->operands[0], reader->operands[1]};
-        operands[side] = dot_swapped(dot, dot, shape);
-        struct hlo_instr *with = instr_clone(reader, reader->parent, reader, NULL, operands);
-        dot_renumber(with, contracting[side], order);
-        dot_renumber(with, batch[side], order);
-        return with;
+        return dot_of_other(reader, side, dot_swapped(dot, dot, shape), order);
     }
     return NULL;
 }

@@ -11,13 +11,17 @@ static int compare_members(const void *x, const void *y) {
     return pa < pb ? -1 : pa > pb;
 }
 
-static void sort_members(struct group *group) {
-    qsort(group->members, (size_t)group->count, sizeof *group->members, compare_members);
+static void index_members(const struct group *group) {
     for (int i = 0; i < group->count; i++) {
         struct node *node = node_of(group->members[i].instr);
         for (int k = 0; k < node->count; k++)
             if (node->in[k].group == group) node->in[k].index = i;
     }
+}
+
+static void sort_members(struct group *group) {
+    qsort(group->members, (size_t)group->count, sizeof *group->members, compare_members);
+    index_members(group);
 }
 
 /* The group stores the value: it owns it, and somebody outside of the group reads it. */
@@ -81,7 +85,9 @@ static void leave_names(struct fuser *fuser, struct group *group) {
             group->members[count++] = group->members[i];
         }
     }
+    if (count == group->count) return;
     group->count = count;
+    index_members(group);
 }
 
 /* Instructions that are work; what is left is cheaper where it stands. */
@@ -263,15 +269,15 @@ static void sort_instructions(struct fuser *fuser) {
 
 bool groups_build(struct fuser *fuser) {
     bool changed = false;
-    int ngroups = fuser->ngroups;
-    for (int i = 0; i < ngroups; i++)
-        if (fuser->groups[i]->open) sort_members(fuser->groups[i]);
-    for (int i = 0; i < ngroups; i++)
-        if (fuser->groups[i]->open) leave_names(fuser, fuser->groups[i]);
+    int ngroups = fuser->ngroups; /* those of names, which come after, are no kernels */
+    for (int i = 0; i < ngroups; i++) {
+        if (!fuser->groups[i]->open) continue;
+        sort_members(fuser->groups[i]);
+        leave_names(fuser, fuser->groups[i]);
+    }
     for (int i = 0; i < ngroups; i++) {
         struct group *group = fuser->groups[i];
         if (!group->open || work_count(group) < 2) continue;
-        sort_members(group);
         find_outputs(fuser, group);
         if (group->noutputs == 0 || !pass_may_rewrite(fuser->context)) continue;
         find_operands(fuser, group);

@@ -310,9 +310,7 @@ static struct hlo_instr *window_of_all(struct pass_context *context, struct hlo_
     }
     if (count == 0) return NULL;
     MAY_REWRITE(context);
-    struct shape_table *shapes = instr->parent->module->shapes;
-    const struct shape *shape =
-        shape_with_default_layouts(shapes, shape_array(shapes, instr->shape->type, rest, sizes));
+    const struct shape *shape = rewrite_array(instr, instr->shape->type, rest, sizes);
     struct hlo_instr *operands[2] = {instr->operands[0], instr->operands[1]};
     struct hlo_instr *reduce = instr_new(instr->parent, instr, OP_REDUCE, shape, NULL, 2, operands);
     instr_set_called(reduce, 1, instr->called);

@@ -33,7 +33,7 @@ void gen_reducer_in_parts(struct cpu_reducer *r) {
     if (r->n == 1 && element_type_is_complex(type) && reducer_operation(r->computation) == OP_ADD) {
         r->complex = true;
         r->nsums = 2;
-        r->sum[0] = r->sum[1] = type == TYPE_C64 ? TYPE_F32 : TYPE_F64;
+        r->sum[0] = r->sum[1] = element_type_real_part(type);
     }
     if (r->op != OP_MAXIMUM && r->op != OP_MINIMUM) return;
     if (r->n != 1 || (type != TYPE_F32 && type != TYPE_BF16 && type != TYPE_F16)) return;
